@@ -104,7 +104,7 @@ pub fn prepare(
         let (steps, commands): (Vec<Step>, Vec<Task>) = commands.into_iter().unzip();
         turns.push(Turn {
             stack: codes.path(question.stack).clone(),
-            operation: Operation::Ask,
+            operation: Operation::Plan,
             steps: steps.into(),
         });
         attempts.push(attempts_of(codes, question.stack));
@@ -144,7 +144,7 @@ pub fn prepare_validation(
         };
         turns.push(Turn {
             stack: codes.path(stack).clone(),
-            operation: Operation::Ask,
+            operation: Operation::Plan,
             steps: [validated].into(),
         });
         attempts.push(attempts_of(codes, stack));
@@ -181,7 +181,7 @@ pub fn prepare_init(
         };
         turns.push(Turn {
             stack: codes.path(stack).clone(),
-            operation: Operation::Ask,
+            operation: Operation::Plan,
             steps: [init].into(),
         });
         attempts.push(attempts_of(codes, stack));

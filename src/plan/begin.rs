@@ -12,7 +12,7 @@ use crate::record::journal::{
     BaseRecord, DirectionRecord, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
 };
 use crate::run::execute::{Execution, Task};
-use crate::run::request::{Typed, head, names};
+use crate::run::request::{Invocation, head, names};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::run::started::{BeginError, BeginOptions, StartedRun};
@@ -51,7 +51,7 @@ pub struct DriverRun<'a> {
     pub plan: Option<&'a str>,
     pub on_error: OnError,
     pub jobs: NonZeroUsize,
-    pub typed: Typed,
+    pub invocation: Invocation,
     pub base: Option<BaseRecord>,
     pub policies: Option<PoliciesRecord>,
 }
@@ -94,8 +94,8 @@ pub fn begin(
         at: Timestamp::now(),
         host: author::host(),
         process: std::process::id(),
-        arguments: arguments(&run.typed.arguments),
-        directory: run.typed.directory.to_string(),
+        arguments: arguments(&run.invocation.arguments),
+        directory: run.invocation.directory.to_string(),
         resumes: None,
         command: arguments(&["orch", run.purpose.command()].map(OsString::from)),
         purpose: Some(run.purpose.word().to_owned()),

@@ -62,7 +62,7 @@ pub fn prepare(
         let (steps, commands): (Vec<Step>, Vec<Task>) = commands.into_iter().unzip();
         turns.push(Turn {
             stack: codes.path(stack).clone(),
-            operation: Operation::Ask,
+            operation: Operation::Plan,
             steps: steps.into(),
         });
         attempts.push(attempts_of(codes, stack));

@@ -97,7 +97,7 @@ impl From<Operation> for OperationKey {
     fn from(operation: Operation) -> Self {
         match operation {
             Operation::Destroy => OperationKey::Destroy,
-            Operation::Run | Operation::Ask | Operation::Apply => OperationKey::Apply,
+            Operation::Run | Operation::Plan | Operation::Apply => OperationKey::Apply,
         }
     }
 }

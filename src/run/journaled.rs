@@ -59,7 +59,7 @@ pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<Journa
     entry.turn = further(turns, *turn);
     entry.operation = match turns[*turn].operation {
         Operation::Run => None,
-        Operation::Ask => Some("ask".to_owned()),
+        Operation::Plan => Some("ask".to_owned()),
         Operation::Apply => Some("apply".to_owned()),
         Operation::Destroy => Some("destroy".to_owned()),
     };

@@ -52,14 +52,14 @@ pub struct RunRequest {
     /// The base of changes.
     pub base: Option<BaseRecord>,
     /// The command line of the user and its directory, only for the record.
-    pub typed: Typed,
+    pub invocation: Invocation,
     /// The id of the run, if it has one already.
     pub id: Option<String>,
 }
 
 /// The command line after `orch`, and its directory.
 #[derive(Debug)]
-pub struct Typed {
+pub struct Invocation {
     pub arguments: Vec<OsString>,
     pub directory: ProjectPath,
 }
@@ -255,8 +255,8 @@ impl PreparedRun {
             at: Timestamp::now(),
             host: author::host(),
             process: std::process::id(),
-            arguments: arguments(&request.typed.arguments),
-            directory: request.typed.directory.to_string(),
+            arguments: arguments(&request.invocation.arguments),
+            directory: request.invocation.directory.to_string(),
             resumes: earlier.map(|earlier| earlier.run.clone()),
             command: arguments(request.command.given()),
             purpose: None,

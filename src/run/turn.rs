@@ -51,7 +51,7 @@ pub enum Operation {
     /// The command of `orch run`.
     Run,
     /// The tool plans.
-    Ask,
+    Plan,
     /// The stack is applied.
     Apply,
     /// The stack is destroyed.

@@ -23,7 +23,7 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::PoliciesRecord;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
-use crate::run::request::Typed;
+use crate::run::request::Invocation;
 use crate::run::started::BeginOptions;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::TurnIndex;
@@ -185,7 +185,7 @@ impl Apply<'_> {
             plan: Some(&self.saved.plan.id),
             on_error: self.on_error,
             jobs: self.jobs,
-            typed: Typed {
+            invocation: Invocation {
                 arguments: std::env::args_os().skip(1).collect(),
                 directory: context.directory.clone(),
             },

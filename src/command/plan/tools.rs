@@ -17,7 +17,7 @@ use crate::project::discover::RootRule;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::{failure_reason, failure_text, first_error};
 use crate::run::event::Ending;
-use crate::run::request::Typed;
+use crate::run::request::Invocation;
 use crate::run::schedule::OnError;
 use crate::run::started::BeginOptions;
 
@@ -68,7 +68,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
         plan: None,
         on_error: OnError::Continue,
         jobs,
-        typed: Typed {
+        invocation: Invocation {
             arguments: std::env::args_os().skip(1).collect(),
             directory: context.directory.clone(),
         },

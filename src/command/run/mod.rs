@@ -34,7 +34,7 @@ use crate::report::CommandLines;
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
 use crate::run::order::{Direction, RunOrder};
-use crate::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
+use crate::run::request::{Invocation, PrepareError, PreparedRun, RunRequest};
 use crate::run::run_command::RunCommand;
 use crate::run::safeguard::{Disabled, guards};
 use crate::run::settings::RunSettings;
@@ -187,7 +187,7 @@ fn request(
         environments: Vec::new(),
         resumes: earlier,
         base,
-        typed: Typed {
+        invocation: Invocation {
             arguments: std::env::args_os().skip(1).collect(),
             directory: context.directory.clone(),
         },

@@ -19,7 +19,7 @@ use crate::project::policy::PolicyRun;
 use crate::project::stack::Stacks;
 use crate::record::journal::{Header, RunRecord};
 use crate::run::resume::{
-    EarlierRun, Moved, MovedStack, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
+    ChangedStack, ChangesSinceRun, EarlierRun, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
 };
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
@@ -64,9 +64,9 @@ impl Resumed {
                 header.run
             ));
         }
-        let moved = context.moved(&earlier);
+        let changes = context.changes_since(&earlier);
         let context = &*context;
-        check(context, &header.run, &moved, asked.allow_stale)?;
+        check(context, &header.run, &changes, asked.allow_stale)?;
         let stacks = &context.project.stacks;
         let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(explained)?;
         let notices = &context.notices;
@@ -132,7 +132,7 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
 
 impl Context {
     /// Finds the changes since an earlier run.
-    fn moved(&mut self, earlier: &EarlierRun) -> Moved {
+    fn changes_since(&mut self, earlier: &EarlierRun) -> ChangesSinceRun {
         let unknown = match self.git() {
             Ok(GitSnapshot { status: Ok(_), .. })
             | Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => None,
@@ -150,7 +150,7 @@ impl Context {
             })
         });
         let workspace = &self.workspace;
-        earlier.moved(
+        earlier.changes(
             &workspace.project,
             &workspace.listing,
             &workspace.references,
@@ -208,22 +208,22 @@ fn explained(error: ResumeError) -> Error {
 
 /// Refuses if the selection or order would now be different, or if stacks that succeeded have
 /// changed since. Otherwise notes the changes.
-fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Result<()> {
+fn check(context: &Context, run: &str, changes: &ChangesSinceRun, allow_stale: bool) -> Result<()> {
     let (stacks, notices) = (&context.project.stacks, &context.notices);
-    if moved.is_harmless() {
-        if let Some(what) = what_moved(stacks, run, moved) {
+    if changes.is_harmless() {
+        if let Some(what) = harmless_changes(stacks, run, changes) {
             notices.note(&what);
         }
         return Ok(());
     }
     let mut problems = Vec::new();
-    problems.extend(moved.unknown.as_ref().map(UnknownChanges::to_string));
-    if moved.graph {
+    problems.extend(changes.unknown.as_ref().map(UnknownChanges::to_string));
+    if changes.graph {
         problems.push(
             "the graph has changed: stacks, nesting, `after` or `before` are different".to_owned(),
         );
     }
-    let invalidated: Vec<&MovedStack> = moved.invalidated().collect();
+    let invalidated: Vec<&ChangedStack> = changes.invalidated().collect();
     if !invalidated.is_empty() {
         problems.push(format!(
             "{} succeeded and {} changed since",
@@ -247,17 +247,17 @@ fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Resu
 }
 
 /// Returns a note of harmless changes, if there are any.
-fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
-    let what = match &moved.head {
+fn harmless_changes(stacks: &Stacks, run: &str, changes: &ChangesSinceRun) -> Option<String> {
+    let what = match &changes.head {
         Some((then, now)) => format!(
             "HEAD was `{}` in run {run}, and is now `{}`",
             then.short(),
             now.short()
         ),
-        None if moved.files => format!("uncommitted files have changed since run {run}"),
+        None if changes.files => format!("uncommitted files have changed since run {run}"),
         None => return None,
     };
-    let changed: Vec<&MovedStack> = moved.stacks.iter().collect();
+    let changed: Vec<&ChangedStack> = changes.stacks.iter().collect();
     let (has, it) = match changed.len() {
         0 => return Some(format!("{what}; none of its stacks has changed")),
         1 => ("has", "it"),
@@ -271,18 +271,18 @@ fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
 
 /// Names the first of some stacks, with `with_files` each with its changed file, and counts the
 /// others.
-fn named(stacks: &Stacks, moved: &[&MovedStack], with_files: bool) -> String {
-    let name = |moved: &&MovedStack| {
-        let path = printable(stacks[moved.stack].path.as_str());
+fn named(stacks: &Stacks, changed: &[&ChangedStack], with_files: bool) -> String {
+    let name = |it: &&ChangedStack| {
+        let path = printable(stacks[it.stack].path.as_str());
         if with_files {
-            format!("`{path}` ({})", printable(moved.file.relative()))
+            format!("`{path}` ({})", printable(it.file.relative()))
         } else {
             format!("`{path}`")
         }
     };
-    let mut names: Vec<String> = moved.iter().take(MAX_NAMED).map(name).collect();
-    if moved.len() > MAX_NAMED {
-        names.push(format!("{} more", moved.len() - MAX_NAMED));
+    let mut names: Vec<String> = changed.iter().take(MAX_NAMED).map(name).collect();
+    if changed.len() > MAX_NAMED {
+        names.push(format!("{} more", changed.len() - MAX_NAMED));
     }
     let end = names.pop().unwrap_or_default();
     if names.is_empty() {

@@ -290,7 +290,7 @@ impl ApplyDirector<'_, '_> {
         let turn = &self.turns[number];
         let (stack, has_acted) = (&turn.stack, turn.has_acted);
         let ApplyAttempt { course, answer, .. } = &turn.attempt;
-        let prints = (turn.operation == Operation::Ask || turn.lacks_outputs())
+        let prints = (turn.operation == Operation::Plan || turn.lacks_outputs())
             && turn
                 .roles
                 .contains(&ApplyStepRole::Driver(StepRole::Outputs));
@@ -361,7 +361,7 @@ impl Director for ApplyDirector<'_, '_> {
                 Ok(is_work)
             }
             ApplyStepRole::Driver(StepRole::Outputs) => Ok(turn.has_acted
-                || turn.operation == Operation::Ask
+                || turn.operation == Operation::Plan
                 || turn.stack.checks.needs_outputs
                 || turn.lacks_outputs()),
         }
@@ -410,7 +410,7 @@ impl Director for ApplyDirector<'_, '_> {
         {
             self.learn(number);
         }
-        let is_read = self.turns[number].operation == Operation::Ask;
+        let is_read = self.turns[number].operation == Operation::Plan;
         if has_succeeded && is_read && !self.read_answer(number) {
             return None;
         }

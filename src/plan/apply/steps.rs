@@ -47,7 +47,7 @@ pub(super) fn steps<'p>(
     let mut before: Vec<StepPlan<'p>> = driver.init().into_iter().collect();
     before.extend(driver.asking(state.kind, plan_file, extra));
     let mut acting: Vec<StepPlan<'p>> = Vec::new();
-    if state.operation != Operation::Ask {
+    if state.operation != Operation::Plan {
         let destroys = state.operation == Operation::Destroy;
         acting.extend(match state.kind {
             PlanKind::RefreshOnly => driver.accepting_drift(plan_file),
@@ -68,7 +68,7 @@ pub(super) fn steps<'p>(
         role,
         command: None,
     };
-    let is_confirmed = keeps_state && state.operation != Operation::Ask;
+    let is_confirmed = keeps_state && state.operation != Operation::Plan;
     let is_checked = has_postconditions && state.operation != Operation::Destroy;
     let before = before.into_iter().map(of_driver);
     let confirmed = is_confirmed.then(|| without(ApplyStepRole::Confirm));

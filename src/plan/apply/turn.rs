@@ -98,7 +98,7 @@ impl<'p> ApplyTurn<'p> {
         let is_read = of_stack.mode == StackMode::Read;
         let (operation, kind, asked) = match operation {
             Operation::Destroy => (operation, PlanKind::Destroy, AskedAction::Delete),
-            _ if is_read => (Operation::Ask, PlanKind::RefreshOnly, AskedAction::Read),
+            _ if is_read => (Operation::Plan, PlanKind::RefreshOnly, AskedAction::Read),
             _ if stack.asked == AskedAction::Refresh => {
                 (operation, PlanKind::RefreshOnly, stack.asked)
             }
@@ -113,7 +113,8 @@ impl<'p> ApplyTurn<'p> {
             Operation::Destroy => !stack.is_late,
             _ => !stack.work.destroy || stack.is_late,
         };
-        let is_shown = operation != Operation::Ask && stack.shown.action.is_some() && is_shown_half;
+        let is_shown =
+            operation != Operation::Plan && stack.shown.action.is_some() && is_shown_half;
         ApplyTurn {
             has_plan: stack.has_plan && is_shown,
             is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
@@ -217,7 +218,7 @@ impl ApplyTurn<'_> {
             .answer
             .as_ref()
             .and_then(|it| it.outputs.as_ref());
-        let is_refreshed = self.operation == Operation::Ask && outputs.is_empty();
+        let is_refreshed = self.operation == Operation::Plan && outputs.is_empty();
         let refreshed = refreshed.filter(|_| is_refreshed).cloned();
         Ok(Some(refreshed.unwrap_or(outputs)))
     }

@@ -99,7 +99,7 @@ impl TurnKind {
     pub fn of(operation: Operation) -> Self {
         match operation {
             Operation::Destroy => TurnKind::Destroy,
-            Operation::Run | Operation::Ask | Operation::Apply => TurnKind::Tracked,
+            Operation::Run | Operation::Plan | Operation::Apply => TurnKind::Tracked,
         }
     }
 

@@ -358,7 +358,7 @@ fn resume_does_not_repeat_the_destroy_of_a_missing_stack() {
 }
 
 #[test]
-fn apply_of_a_finished_plan_without_changes_has_nothing_to_do() {
+fn apply_of_a_finished_full_plan_has_nothing_to_do() {
     let repository = applied(&CHAIN);
     want(&repository, "/c", "2");
     done(&repository, "plan --full -o ../saved");

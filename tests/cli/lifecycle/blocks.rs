@@ -29,7 +29,7 @@ fn problems(text: &str) -> String {
 }
 
 #[test]
-fn blocks_may_stand_in_any_directory_and_in_imported_files() {
+fn removed_blocks_work_in_any_directory_and_in_imports() {
     let sandbox = with(
         r#"
 moved {
@@ -70,7 +70,7 @@ removed {
 }
 
 #[test]
-fn terramate_never_gets_to_see_them() {
+fn removed_blocks_are_refused_in_terramate_files() {
     let files = ["blocks.tm", "blocks.tm.hcl"].map(|name| {
         let sandbox = with("");
         sandbox.write(
@@ -102,7 +102,7 @@ fn terramate_never_gets_to_see_them() {
 }
 
 #[test]
-fn what_is_missing_or_unknown_is_reported() {
+fn removed_blocks_report_missing_and_unknown_attributes() {
     assert_snapshot!(problems("moved {\n}\n"), @r#"
     error: a `moved` block needs `from`
      --> b/blocks.orch.hcl:1:1
@@ -183,7 +183,7 @@ fn what_is_missing_or_unknown_is_reported() {
 }
 
 #[test]
-fn rules_that_mean_nothing_for_what_is_gone_are_reported() {
+fn removed_blocks_report_useless_rules() {
     assert_snapshot!(
         problems("removed {\n  from = \"/x\"\n  lifecycle \"y\" {\n    prevent_destry = false\n    precondition {\n    }\n  }\n  lifecycle {\n  }\n}\n"),
         @r#"
@@ -227,7 +227,7 @@ fn rules_that_mean_nothing_for_what_is_gone_are_reported() {
 }
 
 #[test]
-fn values_are_paths_and_booleans() {
+fn removed_blocks_take_paths_and_booleans() {
     assert_snapshot!(problems("moved {\n  from = [\"/x\"]\n  to = global.x\n}\n"), @r#"
     error: `from` must be a path
      --> b/blocks.orch.hcl:2:10
@@ -313,7 +313,7 @@ fn values_are_paths_and_booleans() {
 }
 
 #[test]
-fn values_that_nobody_would_write_on_purpose_do_no_harm() {
+fn removed_blocks_handle_hostile_values() {
     let sandbox = with("removed {\n  from = \"/\\u0000\"\n}\n");
     sandbox.write(
         "/long.orch.hcl",
@@ -350,7 +350,7 @@ fn values_that_nobody_would_write_on_purpose_do_no_harm() {
 }
 
 #[test]
-fn blocks_may_not_contradict_each_other() {
+fn removed_blocks_must_not_contradict_each_other() {
     let twice = "moved {\n  from = \"/x\"\n  to = \"/y\"\n}\nmoved {\n  from = \"../x\"\n  to = \"/z\"\n}\nmoved {\n  from = \"/w\"\n  to = \"/z\"\n}\n";
     assert_snapshot!(problems(twice), @r#"
     error: two `moved` blocks have `from = "/x"`
@@ -425,7 +425,7 @@ fn blocks_may_not_contradict_each_other() {
 }
 
 #[test]
-fn a_stack_of_the_tree_is_not_removed() {
+fn removed_blocks_refuse_existing_stacks() {
     assert_snapshot!(problems("removed {\n  from = \"c\"\n}\n"), @r#"
     error: `/b/c` is in the project, so it cannot be removed
      --> b/blocks.orch.hcl:2:10

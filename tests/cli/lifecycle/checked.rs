@@ -9,7 +9,7 @@ use crate::removals::{
 };
 
 #[test]
-fn many_stacks_that_look_at_the_same_outputs_read_them_once() {
+fn conditions_read_shared_outputs_once() {
     let repository = applied(&[("/net", "")]);
     let keys: Vec<String> = (0..1000).map(|number| format!("\"n{number}\"")).collect();
     let lines = requires("stacks[\"/net\"].outputs.id == \"2\"", "m");
@@ -21,7 +21,7 @@ fn many_stacks_that_look_at_the_same_outputs_read_them_once() {
 }
 
 #[test]
-fn a_failed_condition_is_data() {
+fn conditions_that_fail_are_in_json() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let both = rules(&[
         (
@@ -88,7 +88,7 @@ fn a_failed_condition_is_data() {
 }
 
 #[test]
-fn hostile_values_stay_in_their_place() {
+fn conditions_escape_hostile_values() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let script = r#"printf '{"id":"%s\\u001b[31m\\nerror: none\\u0000","list":["a","b"],"map":{"k":1},"n":null}' "$(printf %0300d 0)"; exit 0"#;
     hook(&repository, "outputs", "net", script);
@@ -114,7 +114,7 @@ fn hostile_values_stay_in_their_place() {
 }
 
 #[test]
-fn what_is_no_bool_fails() {
+fn conditions_must_be_booleans() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let outputs = "stacks[\"/net\"].outputs";
     for (condition, said) in [
@@ -132,7 +132,7 @@ fn what_is_no_bool_fails() {
 }
 
 #[test]
-fn a_failed_postcondition_is_no_reason_to_try_again() {
+fn postconditions_that_fail_are_not_retried() {
     let repository = applied(&[("/app", "")]);
     let lines = ensures("self.action != \"update\"", "never");
     let lines = format!(
@@ -154,7 +154,7 @@ fn a_failed_postcondition_is_no_reason_to_try_again() {
 }
 
 #[test]
-fn what_is_replaced_is_checked_before_it_is_destroyed_and_after_it_is_made() {
+fn conditions_of_a_replaced_stack_are_checked_around_the_replace() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let both = rules(&[
         (
@@ -206,7 +206,7 @@ fn what_is_replaced_is_checked_before_it_is_destroyed_and_after_it_is_made() {
 }
 
 #[test]
-fn a_stack_that_is_only_read_may_have_conditions() {
+fn conditions_of_read_only_stacks_are_checked() {
     let repository = applied(&[("/net", ""), ("/app", "")]);
     let read = |id: &str| {
         let both = rules(&[
@@ -253,7 +253,7 @@ fn a_stack_that_is_only_read_may_have_conditions() {
 }
 
 #[test]
-fn a_postcondition_sees_others_and_what_has_changed() {
+fn postconditions_see_other_stacks_and_changes() {
     let repository = applied(&[
         ("/net", ""),
         ("/db", ""),
@@ -295,7 +295,7 @@ fn a_postcondition_sees_others_and_what_has_changed() {
 }
 
 #[test]
-fn a_driver_that_does_not_count_says_no_changes() {
+fn postconditions_see_no_changes_of_a_driver_without_counts() {
     let repository = applied(&[("/app", "driver = \"unasked\"")]);
     let lines = format!(
         "driver = \"unasked\"\n  {}",
@@ -324,7 +324,7 @@ fn a_driver_that_does_not_count_says_no_changes() {
 }
 
 #[test]
-fn conditions_on_a_reader_and_on_what_it_reads_are_warned_of() {
+fn conditions_warn_of_duplicates_on_a_reader() {
     let own = |mode: &str, message: &str| {
         let rules = rules(&[("precondition", "true", message)]);
         format!("name = \"same\"\n  driver = \"placed\"\n  {mode}\n  {rules}")
@@ -348,7 +348,7 @@ fn conditions_on_a_reader_and_on_what_it_reads_are_warned_of() {
 }
 
 #[test]
-fn what_has_no_tool_is_checked_before_it_is_put_on_record() {
+fn conditions_of_stacks_without_tool_are_checked_before_recording() {
     let repository = applied(&[("/net", "")]);
     let plain = |id: &str| {
         let condition = format!("stacks[\"/net\"].outputs.id == \"{id}\"");
@@ -368,7 +368,7 @@ fn what_has_no_tool_is_checked_before_it_is_put_on_record() {
 }
 
 #[test]
-fn what_is_named_with_a_secret_at_hand_is_found() {
+fn conditions_accept_secret_stack_paths() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let condition = "env.HOME != \"\" && tm_alltrue([for path in [\"/net\"] : stacks[path].outputs.id == \"1\"])";
     set(&repository, "/app", &requires(condition, "m"));
@@ -376,7 +376,7 @@ fn what_is_named_with_a_secret_at_hand_is_found() {
 }
 
 #[test]
-fn a_failed_condition_is_annotated_at_its_line() {
+fn conditions_that_fail_are_annotated() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let lines = requires("stacks[\"/net\"].outputs.id == \"2\"", "not yet");
     set(&repository, "/app", &lines);

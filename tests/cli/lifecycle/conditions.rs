@@ -24,7 +24,7 @@ fn set(repository: &Repository, globals: &str) {
 }
 
 #[test]
-fn a_plan_tells_of_all_conditions_that_fail_and_writes_no_file() {
+fn plan_reports_all_failed_conditions_and_writes_no_file() {
     let lines = requires(
         "global.url != \"http://10.0.0.7\" && tm_length(global.zones) > 2",
         "the service must be reached by https",
@@ -87,7 +87,7 @@ fn a_plan_tells_of_all_conditions_that_fail_and_writes_no_file() {
 }
 
 #[test]
-fn a_condition_sees_what_the_environment_sees_and_the_namespace() {
+fn conditions_see_the_names_of_the_environment_and_the_namespace() {
     let condition = "orch.namespace == \"default\" && orch.stack.name == \"app\" && global.on && env.HOME != \"\" && tm_can(tm_regex(\"^a\", orch.stack.name))";
     let repository = applied(&[("/app", "")]);
     repository.write(
@@ -109,7 +109,7 @@ fn a_condition_sees_what_the_environment_sees_and_the_namespace() {
 }
 
 #[test]
-fn a_condition_that_cannot_be_evaluated_fails() {
+fn conditions_that_cannot_be_evaluated_fail() {
     let repository = applied(&[("/app", "")]);
     for (condition, message, said) in [
         ("null", "m", "a precondition must be `true` or `false`"),
@@ -136,7 +136,7 @@ fn a_condition_that_cannot_be_evaluated_fails() {
 }
 
 #[test]
-fn inherited_conditions_are_checked_for_each_instance() {
+fn conditions_are_inherited_by_each_instance() {
     let repository = applied(&[
         ("/net", "for_each = [\"eu\", \"us\"]"),
         ("/read", "mode = \"read\""),
@@ -157,7 +157,7 @@ fn inherited_conditions_are_checked_for_each_instance() {
 }
 
 #[test]
-fn nothing_is_checked_of_what_is_destroyed() {
+fn conditions_of_destroyed_stacks_are_not_checked() {
     let repository = applied(&[("/app", "")]);
     repository.write(
         "/app/stack.orch.hcl",
@@ -170,7 +170,7 @@ fn nothing_is_checked_of_what_is_destroyed() {
 }
 
 #[test]
-fn an_apply_of_a_file_checks_again_before_anything_runs() {
+fn apply_of_a_file_checks_conditions_again() {
     let repository = applied(&[("/app", ""), ("/late", "after = [\"/app\"]")]);
     repository.write(
         "/app/stack.orch.hcl",

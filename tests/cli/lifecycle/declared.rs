@@ -23,7 +23,7 @@ fn refused(rules: &str) -> String {
 }
 
 #[test]
-fn rules_are_shown_with_their_places() {
+fn rules_are_shown_with_their_positions() {
     let sandbox = Sandbox::new("");
     sandbox.write(
         "/prod/config.orch.hcl",
@@ -135,7 +135,7 @@ fn rules_are_shown_with_their_places() {
 }
 
 #[test]
-fn the_nearest_value_counts_and_conditions_add_up() {
+fn rules_of_the_nearest_directory_win_and_conditions_add_up() {
     let sandbox = Sandbox::new("");
     let config = |rules: &str| {
         format!("orch {{\n  config {{\n    lifecycle {{\n      {rules}\n    }}\n  }}\n}}\n")
@@ -183,7 +183,7 @@ fn the_nearest_value_counts_and_conditions_add_up() {
 }
 
 #[test]
-fn an_import_is_overridden_and_its_conditions_come_first() {
+fn rules_override_imports() {
     let sandbox = Sandbox::new("");
     sandbox.write(
         "/import.tm",
@@ -217,7 +217,7 @@ fn an_import_is_overridden_and_its_conditions_come_first() {
 }
 
 #[test]
-fn each_is_known_in_the_rules_of_instances() {
+fn rules_of_instances_see_each() {
     let sandbox = Sandbox::new("");
     sandbox.write(
         "/net/stack.orch.hcl",
@@ -245,7 +245,7 @@ fn each_is_known_in_the_rules_of_instances() {
 }
 
 #[test]
-fn a_trigger_is_something_to_run_after() {
+fn rules_make_triggers_dependencies() {
     let sandbox = Sandbox::new("");
     let stack = |rule: &str| {
         format!("stack {{\n  lifecycle {{\n    replace_triggered_by = [{rule}]\n  }}\n}}\n")
@@ -279,7 +279,7 @@ fn a_trigger_is_something_to_run_after() {
 }
 
 #[test]
-fn what_cannot_trigger_a_replacement_is_refused() {
+fn rules_refuse_invalid_triggers() {
     let sandbox = with_rules(
         "    replace_triggered_by = [\"/read\", \"/app\", \"/gone\", \"/e#x\", \"tag:a#x\", \"/e\", \"/e\"]",
     );
@@ -346,7 +346,7 @@ fn all_refused(rules: &[&str]) -> String {
 }
 
 #[test]
-fn a_rule_that_holds_or_not_is_a_bool() {
+fn rules_that_are_switches_must_be_booleans() {
     let wrong = [
         "prevent_destroy = \"true\"",
         "prevent_destroy = stacks[\"/x\"].outputs.y",
@@ -387,7 +387,7 @@ fn a_rule_that_holds_or_not_is_a_bool() {
 }
 
 #[test]
-fn what_names_no_inputs_is_refused() {
+fn rules_refuse_ignore_changes_without_inputs() {
     let wrong = [
         "ignore_changes = [all]",
         "ignore_changes = \"all\"",
@@ -475,7 +475,7 @@ fn what_names_no_inputs_is_refused() {
 }
 
 #[test]
-fn triggers_are_a_list_of_strings() {
+fn rules_require_a_list_of_triggers() {
     let wrong = [
         "replace_triggered_by = \"/x\"",
         "replace_triggered_by = [1]",
@@ -500,7 +500,7 @@ fn triggers_are_a_list_of_strings() {
 }
 
 #[test]
-fn a_condition_needs_both_arguments_and_has_no_others() {
+fn rules_require_both_arguments_of_a_condition() {
     let wrong = [
         "preconditions {}",
         "precondition {}",
@@ -571,7 +571,7 @@ fn a_condition_needs_both_arguments_and_has_no_others() {
 }
 
 #[test]
-fn blocks_in_wrong_places_are_refused() {
+fn rules_refuse_misplaced_blocks() {
     let sandbox = Sandbox::new("");
     sandbox.write("/config.orch.hcl", "orch {\n  config {\n    lifecycle {\n      replace_triggered_by = [\"/a\"]\n      prevent_destroy = each.key\n    }\n  }\n}\n");
     sandbox.write(

@@ -17,7 +17,7 @@ fn settled(text: &str) -> String {
 }
 
 #[test]
-fn its_readme_shows_what_happens() {
+fn example_readme_is_true() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/lifecycle");
     let directory = tempfile::tempdir().unwrap();
     let project = directory.path().join("lifecycle");

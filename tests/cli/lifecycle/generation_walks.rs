@@ -206,7 +206,7 @@ proptest! {
     })]
 
     #[test]
-    fn one_generation_is_left_whatever_happens(episodes in prop::collection::vec(episode(), 1..6)) {
+    fn generations_end_with_one_after_any_failures(episodes in prop::collection::vec(episode(), 1..6)) {
         run(&episodes)?;
     }
 }

@@ -49,7 +49,7 @@ fn replace_fails(repository: &Repository, step: &str, script: &str) {
 }
 
 #[test]
-fn the_new_one_is_made_before_the_old_one_is_destroyed() {
+fn generations_are_created_before_the_old_ones_are_destroyed() {
     let repository = chain();
     let plan = done(&repository, "plan --replace /app");
     assert_snapshot!(plan, @"
@@ -93,7 +93,7 @@ fn the_new_one_is_made_before_the_old_one_is_destroyed() {
 }
 
 #[test]
-fn it_extends_to_what_the_stack_runs_after() {
+fn generations_extend_to_dependencies() {
     let repository = chain();
     let rule = |key: &str| {
         let rule = &entry(&repository, key)["lifecycle"]["create_before_destroy"];
@@ -147,7 +147,7 @@ fn it_extends_to_what_the_stack_runs_after() {
 }
 
 #[test]
-fn it_extends_as_recorded_too() {
+fn generations_extend_to_recorded_dependencies() {
     let repository = chain();
     // What ran after it is gone, and still has to go before it.
     remove(&repository, "app");
@@ -187,7 +187,7 @@ fn it_extends_as_recorded_too() {
 }
 
 #[test]
-fn a_stack_that_says_the_opposite_is_an_error() {
+fn generations_refuse_a_dependency_with_the_opposite_rule() {
     let repository = Repository::of(prepared(&[
         (
             "/net",
@@ -226,7 +226,7 @@ fn a_stack_that_says_the_opposite_is_an_error() {
 }
 
 #[test]
-fn each_generation_has_a_state_of_its_own() {
+fn generations_need_separate_backends() {
     let first = "lifecycle {\n    create_before_destroy = true\n  }";
     let repository = applied(&[
         (
@@ -299,7 +299,7 @@ fn each_generation_has_a_state_of_its_own() {
 }
 
 #[test]
-fn without_a_state_nothing_tells_generations_apart() {
+fn generations_need_a_state() {
     let repository = Repository::of(prepared(&[("/app", FIRST)]));
     std::fs::remove_file(repository.path("/state.orch.hcl")).unwrap();
     repository.commit();
@@ -321,7 +321,7 @@ fn without_a_state_nothing_tells_generations_apart() {
 }
 
 #[test]
-fn what_is_not_finished_goes_with_the_next_apply() {
+fn generations_that_are_unfinished_are_destroyed_next() {
     let repository = chain();
     replace_fails(&repository, "apply", "echo half > \"$thing\"\nexit 1\n");
     assert_eq!(acts(&repository), ["apply /app@2"]);
@@ -347,7 +347,7 @@ fn what_is_not_finished_goes_with_the_next_apply() {
 }
 
 #[test]
-fn an_old_one_that_is_left_goes_with_the_next_apply() {
+fn generations_left_over_are_destroyed_next() {
     let repository = chain();
     replace_fails(&repository, "destroy", "exit 1\n");
     assert_eq!(generations(&repository, "/app"), (2, vec![1]));
@@ -380,7 +380,7 @@ fn an_old_one_that_is_left_goes_with_the_next_apply() {
 }
 
 #[test]
-fn nothing_is_destroyed_that_a_failed_stack_still_uses() {
+fn generations_used_by_a_failed_stack_are_kept() {
     let repository = chain();
     want(&repository, "/web", "2");
     repository.commit();
@@ -403,7 +403,7 @@ fn nothing_is_destroyed_that_a_failed_stack_still_uses() {
 }
 
 #[test]
-fn what_a_stack_outside_of_the_plan_may_use_stays() {
+fn generations_used_outside_the_plan_are_kept() {
     let repository = chain();
     let apply = format!("apply {APPROVED} --replace /app --match app");
     let kept = "`/app[generation 1]` is not destroyed: /web may still use it";
@@ -416,7 +416,7 @@ fn what_a_stack_outside_of_the_plan_may_use_stays() {
 }
 
 #[test]
-fn what_is_protected_is_not_made_anew_either() {
+fn generations_of_protected_stacks_are_not_replaced() {
     let rule = "driver = \"many\"\n  lifecycle {\n    create_before_destroy = true\n    prevent_destroy = true\n  }";
     let repository = applied(&[("/app", rule)]);
     assert_snapshot!(fails(&repository, "plan --replace /app", 4, "protected"), @"
@@ -436,7 +436,7 @@ fn what_is_protected_is_not_made_anew_either() {
 }
 
 #[test]
-fn every_cause_of_a_replacement_makes_a_generation() {
+fn generations_are_created_by_every_kind_of_replace() {
     let by = "driver = \"many\"\n  lifecycle {\n    create_before_destroy = true\n    replace_triggered_by = [\"/net\"]\n  }";
     let repository = applied(&[("/net", MANY), ("/app", by)]);
     // A trigger.
@@ -473,7 +473,7 @@ fn every_cause_of_a_replacement_makes_a_generation() {
 }
 
 #[test]
-fn a_plan_in_a_file_is_carried_out_as_it_was_shown() {
+fn generations_in_a_plan_file_are_applied_as_shown() {
     let repository = chain();
     done(&repository, "plan --replace /app -o plan --allow-destroy 1");
     let shown = done(&repository, "show plan");
@@ -499,7 +499,7 @@ fn a_plan_in_a_file_is_carried_out_as_it_was_shown() {
 }
 
 #[test]
-fn a_file_makes_and_destroys_only_what_it_may() {
+fn generations_in_a_plan_file_are_verified() {
     let repository = chain();
     repository.write("/.gitignore", "/saved\n/bad\n.orch\n");
     repository.commit();
@@ -558,7 +558,7 @@ fn a_file_makes_and_destroys_only_what_it_may() {
 }
 
 #[test]
-fn a_stack_that_has_moved_is_destroyed_where_it_was() {
+fn generations_of_a_moved_stack_are_destroyed_at_the_old_path() {
     let named = format!("name = \"net\"\n  {FIRST}");
     let files = prepared(&[("/net", &named), ("/other", "")]);
     files.write("/net/object", "net");
@@ -582,7 +582,7 @@ fn a_stack_that_has_moved_is_destroyed_where_it_was() {
 }
 
 #[test]
-fn what_was_never_finished_is_held_by_nobody() {
+fn generations_that_are_unfinished_are_not_kept() {
     let repository = chain();
     replace_fails(&repository, "apply", "echo half > \"$thing\"\nexit 1\n");
     unhook(&repository, "apply", "app");
@@ -604,7 +604,7 @@ fn what_was_never_finished_is_held_by_nobody() {
 }
 
 #[test]
-fn what_is_current_is_not_destroyed_whatever_the_record_lists() {
+fn generations_that_are_current_are_never_destroyed() {
     let repository = chain();
     approved(&repository, "--replace /app");
     let commit = entry(&repository, "/app")["applied"]["commit"].clone();
@@ -621,7 +621,7 @@ fn what_is_current_is_not_destroyed_whatever_the_record_lists() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_one_generation_after_the_next() {
+fn generations_recover_after_a_kill() {
     let kill = "kill -9 $PPID\nkill -9 $$\n";
     for (step, name) in [
         ("apply", "app"),
@@ -652,7 +652,7 @@ fn a_run_that_is_killed_leaves_one_generation_after_the_next() {
 }
 
 #[test]
-fn all_generations_of_a_removed_stack_go() {
+fn generations_of_a_removed_stack_are_all_destroyed() {
     let repository = chain();
     replace_fails(&repository, "destroy", "exit 1\n");
     forget_log(&repository);
@@ -676,7 +676,7 @@ fn all_generations_of_a_removed_stack_go() {
 }
 
 #[test]
-fn commands_and_variables_are_those_of_the_current_generation() {
+fn generations_set_commands_and_variables() {
     let repository = chain();
     let env = "orch {\n  config {\n    run {\n      env {\n        PLACE = \"g${orch.stack.generation}\"\n      }\n    }\n  }\n}\n";
     repository.write("/app/env.orch.hcl", env);
@@ -703,7 +703,7 @@ fn commands_and_variables_are_those_of_the_current_generation() {
 }
 
 #[test]
-fn a_directory_cannot_be_called_like_a_generation() {
+fn generations_reserve_their_directory_names() {
     let repository = Repository::of(prepared(&[("/app[generation 1]", "")]));
     assert_snapshot!(fails(&repository, "list", 3, "generation"), @"
     [stderr]

@@ -40,7 +40,7 @@ fn rule(line: &str) -> String {
 }
 
 #[test]
-fn a_text_instead_of_a_bool_is_shown_cleaned_and_cut() {
+fn rules_escape_and_cut_invalid_values() {
     let long = "x".repeat(5000);
     for written in [CONTROL[0], RAW[0], BIDI[0], &long, "../../x"] {
         for name in ["prevent_destroy", "create_before_destroy"] {
@@ -56,7 +56,7 @@ fn a_text_instead_of_a_bool_is_shown_cleaned_and_cut() {
 }
 
 #[test]
-fn a_glob_that_is_wrong_is_shown_cleaned() {
+fn rules_escape_invalid_globs() {
     for [written, shown] in [CONTROL, RAW] {
         let said = said(&rule(&format!("ignore_changes = [\"{written}\"]")), "");
         let first = format!(
@@ -77,7 +77,7 @@ fn a_glob_that_is_wrong_is_shown_cleaned() {
 }
 
 #[test]
-fn paths_of_blocks_are_shown_cleaned() {
+fn rules_escape_paths_of_blocks() {
     for [written, shown] in [CONTROL, RAW, BIDI] {
         let moved =
             |to: &str| format!("moved {{\n  from = \"/{written}\"\n  to   = \"{to}\"\n}}\n");
@@ -125,7 +125,7 @@ fn failing(message: &str, condition: &str) -> Repository {
 }
 
 #[test]
-fn the_message_of_a_condition_is_shown_cleaned() {
+fn conditions_escape_their_messages() {
     for [written, shown] in [CONTROL, RAW, BIDI] {
         let output = failing(written, "false").orch("plan");
         assert_eq!(output.code(), 1, "{output}");
@@ -136,7 +136,7 @@ fn the_message_of_a_condition_is_shown_cleaned() {
 }
 
 #[test]
-fn what_a_variable_holds_is_in_no_message_and_no_file() {
+fn conditions_leak_no_variables() {
     let secret = "hunter2-of-the-environment";
     for (condition, holds) in [("env.TOKEN == null", false), ("env.TOKEN != null", true)] {
         let repository = failing("the token is ${env.TOKEN}", condition);

@@ -59,7 +59,7 @@ fn digest(repository: &Repository, path: &str) -> String {
 }
 
 #[test]
-fn order_tags_and_rules_are_no_inputs() {
+fn inputs_exclude_order_tags_and_rules() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     for lines in [
         "tags = [\"t\"]",
@@ -92,7 +92,7 @@ fn order_tags_and_rules_are_no_inputs() {
 }
 
 #[test]
-fn a_file_that_git_converts_says_the_same() {
+fn inputs_ignore_conversions_by_git() {
     let repository = applied(&[("/a", "")]);
     let text = repository.read("/a/stack.orch.hcl").replace('\n', "\r\n");
     edit(&repository, "/a/stack.orch.hcl", &text);
@@ -102,7 +102,7 @@ fn a_file_that_git_converts_says_the_same() {
 }
 
 #[test]
-fn a_record_after_earlier_rules_is_brought_up_to_date() {
+fn inputs_recorded_by_older_rules_are_updated() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let now = entry(&repository, "/a")["applied"]["inputs"].clone();
     change_entry(&repository, "/a", |entry| {
@@ -116,7 +116,7 @@ fn a_record_after_earlier_rules_is_brought_up_to_date() {
 }
 
 #[test]
-fn what_is_ignored_asks_nobody_and_anything_else_does() {
+fn ignore_changes_asks_tools_only_for_other_changes() {
     let repository = applied(&[("/app", &ignoring("[\"**/*.md\"]")), ("/other", "")]);
     let before = digest(&repository, "/app");
     edit(&repository, "/app/docs/x.md", "x");
@@ -141,7 +141,7 @@ fn what_is_ignored_asks_nobody_and_anything_else_does() {
 }
 
 #[test]
-fn what_is_ignored_is_applied_with_the_rest_and_counts_once_it_is_not_ignored() {
+fn ignore_changes_keeps_ignored_changes_for_later() {
     let repository = applied(&[("/app", &ignoring("[\"*.md\"]"))]);
     edit(&repository, "/app/x.md", "x");
     redeclare(&repository, "/app", "");
@@ -153,7 +153,7 @@ fn what_is_ignored_is_applied_with_the_rest_and_counts_once_it_is_not_ignored() 
 }
 
 #[test]
-fn a_list_that_comes_after_the_change_holds_for_it() {
+fn ignore_changes_applies_to_earlier_changes() {
     let repository = applied(&[("/app", ""), ("/same", "")]);
     edit(&repository, "/app/x.md", "x");
     redeclare(&repository, "/app", &ignoring("[\"/app/*.md\"]"));
@@ -169,7 +169,7 @@ fn a_list_that_comes_after_the_change_holds_for_it() {
 }
 
 #[test]
-fn where_git_cannot_tell_the_tool_is_asked() {
+fn ignore_changes_asks_the_tool_if_git_cannot_tell() {
     let sandbox = prepared(&[("/app", "watch = [\"/shared/**\"]")]);
     sandbox.write("/shared/a.txt", "a");
     let repository = applied_of(sandbox);
@@ -188,7 +188,7 @@ fn where_git_cannot_tell_the_tool_is_asked() {
 }
 
 #[test]
-fn modules_are_shared_and_each_stack_ignores_its_own_files_of_them() {
+fn ignore_changes_of_module_files_is_per_stack() {
     let main = "module \"m\" {\n  source = \"../modules/m\"\n}\n";
     let rule = |list: &str| ignoring(list);
     let sandbox = prepared(&[
@@ -225,7 +225,7 @@ fn modules_are_shared_and_each_stack_ignores_its_own_files_of_them() {
 }
 
 #[test]
-fn a_variable_that_is_ignored_may_change_wherever_it_is_set() {
+fn ignore_changes_covers_variables_from_any_source() {
     let env = |build: &str, other: &str| {
         let set = format!("BUILD = \"{build}\"\n        OTHER = \"{other}\"");
         format!(
@@ -242,7 +242,7 @@ fn a_variable_that_is_ignored_may_change_wherever_it_is_set() {
 }
 
 #[test]
-fn what_ignores_everything_is_created_and_replaced_and_never_updated() {
+fn ignore_changes_all_allows_only_create_and_replace() {
     let all = ignoring("all");
     let repository = applied(&[("/app", &all), ("/base", "")]);
     want(&repository, "/app", "2");
@@ -285,7 +285,7 @@ fn what_ignores_everything_is_created_and_replaced_and_never_updated() {
 }
 
 #[test]
-fn a_list_of_a_directory_holds_for_each_stack_by_its_own_directory() {
+fn ignore_changes_of_a_directory_is_relative_to_each_stack() {
     let sandbox = prepared(&[("/a", ""), ("/a/nested", ""), ("/b", "mode = \"read\"")]);
     sandbox.write("/rules.orch.hcl", inherited("[\"docs/**\"]"));
     let repository = applied_of(sandbox);
@@ -299,7 +299,7 @@ fn a_list_of_a_directory_holds_for_each_stack_by_its_own_directory() {
 }
 
 #[test]
-fn without_a_state_nothing_is_ignored_and_a_note_says_so() {
+fn ignore_changes_without_state_has_no_effect_and_a_note() {
     let sandbox = prepared(&[("/app", &ignoring("[\"*.md\"]")), ("/b", &ignoring("all"))]);
     std::fs::remove_file(sandbox.path("/state.orch.hcl")).unwrap();
     let repository = Repository::of(sandbox);
@@ -310,7 +310,7 @@ fn without_a_state_nothing_is_ignored_and_a_note_says_so() {
 }
 
 #[test]
-fn hostile_names_are_ignored_by_globs_like_all_others() {
+fn ignore_changes_globs_match_odd_names() {
     let repository = applied(&[("/app", &ignoring("[\"*\\u001b*\", \"[x]\"]"))]);
     edit(&repository, "/app/a\u{1b}[31mb", "a");
     edit(&repository, "/app/x", "x");

@@ -197,7 +197,7 @@ proptest! {
     })]
 
     #[test]
-    fn exactly_what_the_list_names_brings_about_nothing(episodes in prop::collection::vec(episode(), 1..5)) {
+    fn ignore_changes_ignores_exactly_the_listed_inputs(episodes in prop::collection::vec(episode(), 1..5)) {
         run(&episodes)?;
     }
 }

@@ -32,7 +32,7 @@ fn fix_output(repository: &Repository) {
 }
 
 #[test]
-fn what_was_allowed_beforehand_is_replaced_in_the_same_apply() {
+fn late_replacements_run_if_allowed() {
     let repository = chain("");
     change(&repository, "/net", "2");
     done(&repository, &format!("apply {APPROVED}"));
@@ -75,7 +75,7 @@ fn what_was_allowed_beforehand_is_replaced_in_the_same_apply() {
 }
 
 #[test]
-fn what_was_not_allowed_is_left_to_a_new_plan() {
+fn late_replacements_wait_for_a_new_plan() {
     let repository = chain("");
     change(&repository, "/net", "2");
     // Two stacks may be replaced.
@@ -93,7 +93,7 @@ fn what_was_not_allowed_is_left_to_a_new_plan() {
 }
 
 #[test]
-fn a_replacement_that_fails_half_way_goes_on_the_next_time() {
+fn late_replacements_continue_after_a_failure() {
     let repository = chain("");
     hook(&repository, "apply", "app", "exit 1\n");
     change(&repository, "/net", "2");
@@ -110,7 +110,7 @@ fn a_replacement_that_fails_half_way_goes_on_the_next_time() {
 }
 
 #[test]
-fn what_is_protected_is_never_replaced() {
+fn late_replacements_respect_protection() {
     for rule in ["prevent_destroy = true", "prevent_resource_destroy = true"] {
         let repository = chain(rule);
         change(&repository, "/net", "2");

@@ -28,7 +28,7 @@ fn applied(sandbox: Sandbox) -> Repository {
 }
 
 #[test]
-fn a_rule_behind_a_link_is_recorded_and_outlives_the_link() {
+fn prevent_destroy_behind_a_link_is_recorded() {
     let repository = linked();
     let rule = entry(&repository, "/prod/db")["lifecycle"]["prevent_destroy"].clone();
     assert_eq!(rule["value"], true);
@@ -38,7 +38,7 @@ fn a_rule_behind_a_link_is_recorded_and_outlives_the_link() {
 }
 
 #[test]
-fn what_a_link_leads_to_lifts_protection_only_once_it_is_applied() {
+fn prevent_destroy_behind_a_link_ends_when_applied() {
     let repository = linked();
     let plan = "plan --destroy";
     repository.write("/shared/rules.orch.hcl", rules(false));
@@ -59,7 +59,7 @@ fn what_a_link_leads_to_lifts_protection_only_once_it_is_applied() {
 }
 
 #[test]
-fn run_asks_the_record_for_protection() {
+fn run_respects_recorded_protection() {
     let repository = linked();
     repository.write("/shared/rules.orch.hcl", rules(false));
     repository.commit();
@@ -71,7 +71,7 @@ fn run_asks_the_record_for_protection() {
 }
 
 #[test]
-fn a_rule_in_a_submodule_is_lifted_only_once_that_is_applied() {
+fn prevent_destroy_in_a_submodule_ends_when_applied() {
     let sandbox = prepared(&[]);
     let library = sandbox.outside().join("library");
     std::fs::create_dir_all(library.join("db")).unwrap();

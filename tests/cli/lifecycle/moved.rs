@@ -44,7 +44,7 @@ fn placed(stacks: &[(&str, &str)]) -> Repository {
 }
 
 #[test]
-fn a_delete_and_a_create_become_nothing_or_an_update() {
+fn moved_turns_delete_and_create_into_an_update() {
     let repository = placed(&[("/net", ""), ("/app", "after = [\"/net\"]"), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     declare(&repository, "/app", "after = [\"/platform/net\"]");
@@ -91,7 +91,7 @@ fn a_delete_and_a_create_become_nothing_or_an_update() {
 }
 
 #[test]
-fn a_whole_directory_and_its_instances_go_along_chains_in_one_go() {
+fn moved_directories_follow_chains() {
     let repository = placed(&[
         ("/env/a", "for_each = [\"x\", \"y\"]"),
         ("/env/b", "after = [\"/env/a\"]"),
@@ -119,7 +119,7 @@ fn a_whole_directory_and_its_instances_go_along_chains_in_one_go() {
 }
 
 #[test]
-fn a_stack_may_become_an_instance() {
+fn moved_stacks_may_become_instances() {
     let repository = placed(&[("/net", ""), ("/b", "")]);
     declare(&repository, "/net", "for_each = [\"eu\"]");
     say(&repository, &[("/net", "/net[\\\"eu\\\"]")]);
@@ -130,7 +130,7 @@ fn a_stack_may_become_an_instance() {
 }
 
 #[test]
-fn every_command_sees_the_moved_record() {
+fn moved_records_are_seen_by_every_command() {
     let repository = placed(&[("/net", ""), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     say(&repository, &[("/net", "/platform/net")]);
@@ -170,7 +170,7 @@ fn every_command_sees_the_moved_record() {
 }
 
 #[test]
-fn a_new_stack_may_be_where_the_old_one_was() {
+fn moved_stacks_free_their_old_path() {
     let repository = placed(&[("/net", ""), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     declare(&repository, "/net", "");
@@ -201,7 +201,7 @@ fn a_new_stack_may_be_where_the_old_one_was() {
 }
 
 #[test]
-fn two_stacks_on_record_do_not_become_one() {
+fn moved_refuses_to_merge_recorded_stacks() {
     let repository = placed(&[("/net", ""), ("/platform/net", ""), ("/b", "")]);
     repository.git("rm -q -r net");
     say(&repository, &[("/net", "/platform/net")]);
@@ -254,7 +254,7 @@ fn two_stacks_on_record_do_not_become_one() {
 }
 
 #[test]
-fn ids_move_by_themselves_and_must_agree() {
+fn moved_is_implied_by_ids() {
     let repository = placed(&[("/net", "id = \"one\""), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     say(&repository, &[("/net", "/platform/net")]);
@@ -292,7 +292,7 @@ fn ids_move_by_themselves_and_must_agree() {
 }
 
 #[test]
-fn a_backend_that_follows_the_path_has_to_be_migrated() {
+fn moved_reports_a_backend_that_depends_on_the_path() {
     let repository = placed(&[
         ("/net", "driver = \"placed\"\n  name = \"net\""),
         ("/b", ""),
@@ -336,7 +336,7 @@ fn a_backend_that_follows_the_path_has_to_be_migrated() {
 }
 
 #[test]
-fn what_was_moved_and_removed_needs_a_block_that_says_so() {
+fn moved_and_removed_stacks_need_a_removed_block() {
     let repository = placed(&[("/net", ""), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     say(&repository, &[("/net", "/platform/net")]);
@@ -367,7 +367,7 @@ fn what_was_moved_and_removed_needs_a_block_that_says_so() {
 }
 
 #[test]
-fn what_a_sparse_checkout_hides_was_not_removed_after_a_move() {
+fn moved_stacks_in_a_sparse_checkout_are_kept() {
     let repository = placed(&[("/legacy/net", ""), ("/legacy/x", ""), ("/b", "")]);
     repository.git("mv legacy/net net");
     repository.git("rm -q -r legacy");
@@ -390,7 +390,7 @@ fn what_a_sparse_checkout_hides_was_not_removed_after_a_move() {
 }
 
 #[test]
-fn a_plan_in_a_file_moves_what_it_shows() {
+fn moved_stacks_in_a_plan_file_are_moved_as_shown() {
     let repository = placed(&[("/net", ""), ("/app", "after = [\"/net\"]"), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     declare(&repository, "/app", "after = [\"/platform/net\"]");
@@ -405,7 +405,7 @@ fn a_plan_in_a_file_moves_what_it_shows() {
 }
 
 #[test]
-fn what_is_on_record_of_others_follows() {
+fn moved_paths_are_updated_in_other_records() {
     let repository = placed(&[("/net", ""), ("/gone", "after = [\"/net\"]"), ("/b", "")]);
     move_directory(&repository, "net", "platform/net");
     say(&repository, &[("/net", "/platform/net")]);

@@ -101,7 +101,7 @@ fn plan_finds_stacks_that_were_applied_with_another_generation() {
 }
 
 #[test]
-fn env_and_run_give_the_current_generation_of_others() {
+fn env_and_run_use_current_generations_of_others() {
     let repository = chain(&[]);
     let seen = |expected: &str| {
         assert!(done(&repository, "env --match web").contains(expected));
@@ -210,7 +210,7 @@ fn apply_destroys_an_old_generation_once_its_users_have_changed() {
 }
 
 #[test]
-fn a_recorded_command_leaves_an_old_generation_only_with_its_number() {
+fn run_leaves_an_old_generation_only_with_the_new_number() {
     let repository = chain(&["/web"]);
     fails(
         &repository,
@@ -431,7 +431,7 @@ fn validate_checks_the_stacks_whose_generations_are_used() {
 }
 
 #[test]
-fn conditions_know_the_generations_of_others() {
+fn conditions_see_generations_of_others() {
     let condition = |number: u32| {
         format!(
             "after = [\"/app\"]\n  {MANY}\n  lifecycle {{\n    precondition {{\n      condition = stacks[\"/app\"].generation == {number}\n      error_message = \"not {number}\"\n    }}\n  }}"
@@ -458,7 +458,7 @@ fn conditions_know_the_generations_of_others() {
 }
 
 #[test]
-fn a_generation_is_destroyed_with_the_numbers_that_it_was_applied_with() {
+fn generations_are_destroyed_with_their_recorded_numbers() {
     let repository = chain(&[]);
     tell(&repository, "/web", &["/net", "/app"]);
     repository.commit();

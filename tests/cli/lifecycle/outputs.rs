@@ -44,7 +44,7 @@ pub(super) fn wants(repository: &Repository, stacks: &[&str], wanted: &str) {
 }
 
 #[test]
-fn a_precondition_sees_the_outputs_of_what_its_stack_runs_after() {
+fn preconditions_see_outputs_of_dependencies() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let about = |id: &str| {
         requires(
@@ -74,7 +74,7 @@ fn a_precondition_sees_the_outputs_of_what_its_stack_runs_after() {
 }
 
 #[test]
-fn what_depends_on_work_is_decided_by_the_apply() {
+fn preconditions_after_work_are_decided_by_the_apply() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]")]);
     let lines = requires("stacks[\"/net\"].outputs.id == \"2\"", "not yet");
     set(&repository, "/app", &lines);
@@ -110,7 +110,7 @@ fn what_depends_on_work_is_decided_by_the_apply() {
 }
 
 #[test]
-fn outputs_are_not_read_where_they_do_not_matter() {
+fn conditions_do_not_read_needless_outputs() {
     let repository = applied(&[("/net", ""), ("/other", ""), ("/app", "after = [\"/net\"]")]);
     for condition in [
         "orch.namespace != \"prod\" || stacks[\"/net\"].outputs.none",
@@ -131,7 +131,7 @@ fn outputs_are_not_read_where_they_do_not_matter() {
 }
 
 #[test]
-fn what_a_condition_may_not_name_is_told_before_anything_runs() {
+fn conditions_with_invalid_stacks_are_reported_first() {
     let repository = Repository::of(prepared(&[
         ("/net", ""),
         ("/app", ""),
@@ -220,7 +220,7 @@ fn what_a_condition_may_not_name_is_told_before_anything_runs() {
 }
 
 #[test]
-fn an_inherited_problem_is_told_once() {
+fn conditions_report_an_inherited_problem_once() {
     let repository = applied(&[("/net", ""), ("/a", ""), ("/b", "")]);
     let lines = rules(&[("precondition", "stacks[\"/net\"].outputs.id != \"\"", "m")]);
     repository.write(
@@ -237,7 +237,7 @@ fn an_inherited_problem_is_told_once() {
 }
 
 #[test]
-fn computed_stacks_are_checked_when_they_are_computed() {
+fn conditions_check_computed_stacks_at_evaluation() {
     let repository = applied(&[("/net", ""), ("/db", ""), ("/app", "after = [\"/net\"]")]);
     let all = "tm_alltrue([for path in [\"/net\", \"/db\"] : stacks[path].outputs.id == \"1\"])";
     set(&repository, "/app", &requires(all, "m"));
@@ -264,7 +264,7 @@ fn computed_stacks_are_checked_when_they_are_computed() {
 }
 
 #[test]
-fn outputs_that_are_missing_or_cannot_be_read_are_told() {
+fn conditions_report_missing_and_unreadable_outputs() {
     let repository = applied(&[
         ("/net", ""),
         ("/blind", "driver = \"placed\""),
@@ -341,7 +341,7 @@ fn outputs_that_are_missing_or_cannot_be_read_are_told() {
 }
 
 #[test]
-fn a_chain_of_preconditions_is_decided_in_rounds() {
+fn preconditions_in_a_chain_are_decided_in_rounds() {
     let repository = applied(&[
         ("/net", ""),
         ("/mid", "after = [\"/net\"]"),
@@ -374,7 +374,7 @@ fn a_chain_of_preconditions_is_decided_in_rounds() {
 }
 
 #[test]
-fn a_postcondition_fails_what_was_applied() {
+fn postconditions_fail_applied_stacks() {
     let repository = applied(&[
         ("/app", ""),
         ("/late", "after = [\"/app\"]"),

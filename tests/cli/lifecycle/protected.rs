@@ -23,7 +23,7 @@ fn redeclare(repository: &Repository, path: &str, lines: &str) {
 }
 
 #[test]
-fn a_stack_that_is_removed_with_its_rule_is_not_destroyed() {
+fn prevent_destroy_outlives_the_removal_of_its_stack() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "after = [\"/db\"]")]);
     let of_rule = head(&repository)[..7].to_owned();
     let rule = entry(&repository, "/db")["lifecycle"]["prevent_destroy"].clone();
@@ -69,7 +69,7 @@ fn a_stack_that_is_removed_with_its_rule_is_not_destroyed() {
 }
 
 #[test]
-fn all_that_are_protected_are_named() {
+fn prevent_destroy_names_all_protected_stacks() {
     let repository = applied(&[("/a", PROTECTED), ("/b", PROTECTED), ("/c", "")]);
     remove(&repository, "a b c");
     let output = repository.orch("plan");
@@ -89,7 +89,7 @@ fn all_that_are_protected_are_named() {
 }
 
 #[test]
-fn stacks_that_one_rule_protects_are_refused_together() {
+fn prevent_destroy_groups_stacks_by_rule() {
     let stacks = (0..30).map(|n| format!("/prod/s{n:02}"));
     let stacks: Vec<String> = stacks.collect();
     let stacks: Vec<(&str, &str)> = stacks.iter().map(|path| (path.as_str(), "")).collect();
@@ -115,7 +115,7 @@ fn stacks_that_one_rule_protects_are_refused_together() {
 }
 
 #[test]
-fn a_rule_of_a_directory_holds_when_the_directory_is_gone() {
+fn prevent_destroy_outlives_its_directory() {
     let sandbox = prepared(&[("/prod/db", ""), ("/dev/db", "")]);
     sandbox.write("/prod/config.orch.hcl", config("prevent_destroy = true"));
     let repository = applied_of(sandbox);
@@ -129,7 +129,7 @@ fn a_rule_of_a_directory_holds_when_the_directory_is_gone() {
 }
 
 #[test]
-fn a_rule_that_comes_later_is_recorded_without_a_command() {
+fn prevent_destroy_is_recorded_without_a_command() {
     let sandbox = prepared(&[("/prod/db", "")]);
     let repository = applied_of(sandbox);
     assert_eq!(
@@ -148,7 +148,7 @@ fn a_rule_that_comes_later_is_recorded_without_a_command() {
 }
 
 #[test]
-fn a_recorded_command_records_the_rules() {
+fn run_records_the_rules() {
     let repository = Repository::of(prepared(&[("/db", PROTECTED)]));
     done(&repository, "state init");
     done(&repository, "run --record=apply -- true");
@@ -158,7 +158,7 @@ fn a_recorded_command_records_the_rules() {
 }
 
 #[test]
-fn a_stack_of_the_tree_is_neither_destroyed_nor_replaced() {
+fn prevent_destroy_refuses_destroy_and_replace() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
     for command in [
         "plan --destroy",
@@ -194,7 +194,7 @@ fn a_stack_of_the_tree_is_neither_destroyed_nor_replaced() {
 }
 
 #[test]
-fn a_driver_may_not_replace_what_is_protected() {
+fn prevent_destroy_refuses_a_replace_by_the_driver() {
     let repository = applied(&[("/db", PROTECTED)]);
     let hook = "if [ \"$ORCH_ACTION\" = update ]; then echo '{\"action\":\"replace\",\"reason\":\"size must grow\"}' > \"$ORCH_ANSWER\"; exit 2; fi\n";
     crate::removals::hook(&repository, "plan", "db", hook);
@@ -209,7 +209,7 @@ fn a_driver_may_not_replace_what_is_protected() {
 }
 
 #[test]
-fn only_a_committed_change_lifts_the_protection() {
+fn prevent_destroy_ends_only_with_a_commit() {
     let repository = applied(&[("/db", PROTECTED)]);
     declare(&repository, "/db", LIFTED);
     let told = fails(
@@ -248,7 +248,7 @@ fn only_a_committed_change_lifts_the_protection() {
 }
 
 #[test]
-fn a_wrong_rule_in_head_protects() {
+fn prevent_destroy_holds_if_invalid_in_head() {
     let rules = [
         "prevent_destroy = \"yes\"",
         "prevent_destroy = 1 / 0",
@@ -270,7 +270,7 @@ fn a_wrong_rule_in_head_protects() {
 }
 
 #[test]
-fn a_head_that_cannot_be_read_protects_everything() {
+fn prevent_destroy_holds_for_all_if_head_is_unreadable() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
     declare(&repository, "/db", LIFTED);
     let command = "run -X --record=destroy --match db -- true";
@@ -292,7 +292,7 @@ fn a_head_that_cannot_be_read_protects_everything() {
 
 /// What seems to be no repository, or one without a commit, may be a damaged one.
 #[test]
-fn run_destroys_nothing_where_head_is_lost() {
+fn run_refuses_destroys_if_head_is_missing() {
     let project = || {
         let repository = Repository::of(prepared(&[("/db", PROTECTED)]));
         declare(&repository, "/db", LIFTED);
@@ -325,7 +325,7 @@ fn run_destroys_nothing_where_head_is_lost() {
 }
 
 #[test]
-fn protection_is_unknown_if_a_file_of_head_cannot_be_parsed() {
+fn prevent_destroy_holds_if_head_cannot_be_parsed() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
     repository.write("/db/stack.orch.hcl", "stack {\n  lifecycle {\n");
     repository.commit();
@@ -352,7 +352,7 @@ fn protection_is_unknown_if_a_file_of_head_cannot_be_parsed() {
 }
 
 #[test]
-fn a_rename_that_is_not_committed_lifts_nothing() {
+fn prevent_destroy_outlives_an_uncommitted_rename() {
     let object = |repository: &Repository| repository.write("/db/object", "db");
     // By id.
     let repository = applied(&[
@@ -407,7 +407,7 @@ fn a_rename_that_is_not_committed_lifts_nothing() {
 }
 
 #[test]
-fn files_that_are_no_configuration_lift_nothing_before_they_are_committed() {
+fn prevent_destroy_outlives_uncommitted_changes_of_imports() {
     let sandbox = prepared(&[("/db", ""), ("/app", "")]);
     sandbox.write("/lib/rules.txt", config("prevent_destroy = true"));
     sandbox.write(
@@ -444,7 +444,7 @@ fn files_that_are_no_configuration_lift_nothing_before_they_are_committed() {
 }
 
 #[test]
-fn what_is_on_record_protects_where_head_knows_nothing() {
+fn prevent_destroy_uses_the_record_if_head_lacks_the_stack() {
     let repository = applied(&[("/db", PROTECTED), ("/app", "")]);
     std::fs::remove_dir_all(repository.path("/.git")).unwrap();
     repository.git("init -q");
@@ -463,7 +463,7 @@ fn what_is_on_record_protects_where_head_knows_nothing() {
 }
 
 #[test]
-fn what_was_lifted_and_applied_goes_with_its_code() {
+fn prevent_destroy_ends_after_an_apply_without_the_rule() {
     let repository = applied(&[("/db", PROTECTED)]);
     // Lifted, but never applied.
     redeclare(&repository, "/db", LIFTED);
@@ -482,7 +482,7 @@ fn what_was_lifted_and_applied_goes_with_its_code() {
 }
 
 #[test]
-fn a_removed_block_lifts_what_is_recorded_once_it_is_committed() {
+fn prevent_destroy_ends_with_a_committed_removed_block() {
     let repository = applied(&[("/db", PROTECTED), ("/app", PROTECTED)]);
     remove(&repository, "db app");
     let block = |stack: &str, rule: &str| {
@@ -514,7 +514,7 @@ fn a_removed_block_lifts_what_is_recorded_once_it_is_committed() {
 }
 
 #[test]
-fn a_plan_that_was_made_before_the_rule_is_refused() {
+fn prevent_destroy_refuses_an_older_plan() {
     let repository = applied(&[("/db", ""), ("/app", "")]);
     done(&repository, "plan --replace /db -o plan.file");
     repository.write("/config.orch.hcl", config("prevent_destroy = true"));
@@ -529,7 +529,7 @@ fn a_plan_that_was_made_before_the_rule_is_refused() {
 }
 
 #[test]
-fn the_rest_can_be_planned() {
+fn skip_protected_plans_the_rest() {
     let repository = applied(&[
         ("/net", ""),
         ("/db", &format!("after = [\"/net\"]\n  {PROTECTED}")),
@@ -577,7 +577,7 @@ fn the_rest_can_be_planned() {
 }
 
 #[test]
-fn what_is_only_forgotten_is_told_of() {
+fn prevent_destroy_notes_forgotten_stacks() {
     let repository = applied(&[("/db", PROTECTED), ("/gone", PROTECTED)]);
     let output = repository.orch("state forget /gone");
     assert_eq!(output.code(), 0, "{output}");
@@ -621,7 +621,7 @@ fn with_tools(state: bool) -> Sandbox {
 }
 
 #[test]
-fn a_command_that_destroys_is_refused() {
+fn run_refuses_to_destroy_protected_stacks() {
     for state in [false, true] {
         let sandbox = with_tools(state);
         let repository = Repository::of(sandbox);
@@ -688,7 +688,7 @@ fn a_command_that_destroys_is_refused() {
 }
 
 #[test]
-fn the_refusal_of_a_command_says_the_way_out() {
+fn run_refusal_of_protected_stacks_has_a_fix() {
     let repository = Repository::of(with_tools(false));
     assert_snapshot!(repository.orch("run ./terraform destroy"), @"
     [stderr]

@@ -43,7 +43,7 @@ fn missing(repository: &Repository) -> String {
 }
 
 #[test]
-fn a_block_that_is_committed_stands_for_the_commit_that_deletes() {
+fn removed_block_proves_a_removal_once_committed() {
     let repository = applied(&[("/legacy/topic", ""), ("/net", "")]);
     repository.git("mv legacy/topic topic");
     repository.commit();
@@ -88,7 +88,7 @@ fn a_block_that_is_committed_stands_for_the_commit_that_deletes() {
 }
 
 #[test]
-fn the_block_is_shown_to_programs() {
+fn removed_block_is_in_json() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     give_up(&repository, "../a", "");
     remove(&repository, "a");
@@ -111,7 +111,7 @@ fn the_block_is_shown_to_programs() {
 }
 
 #[test]
-fn a_merge_that_loses_a_stack_and_a_stack_that_came_back_need_a_block() {
+fn removed_block_resolves_lossy_merges_and_restored_stacks() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     lose(&repository, "a");
     assert!(missing(&repository).contains("a merge may have lost it"));
@@ -132,7 +132,7 @@ fn a_merge_that_loses_a_stack_and_a_stack_that_came_back_need_a_block() {
 }
 
 #[test]
-fn the_nearest_block_counts() {
+fn removed_block_of_the_nearest_path_wins() {
     let repository = applied(&[("/legacy/a", ""), ("/legacy/kept/b", ""), ("/net", "")]);
     repository.write(
         "/gone/blocks.orch.hcl",
@@ -153,7 +153,7 @@ fn the_nearest_block_counts() {
 }
 
 #[test]
-fn an_instance_is_given_up_by_its_name() {
+fn removed_block_may_name_an_instance() {
     let repository = applied(&[("/i", "for_each = [\"x\", \"y\", \"z\"]"), ("/b", "")]);
     declare(&repository, "/i", "for_each = [\"x\"]");
     give_up(&repository, "/i[\\\"y\\\"]", "destroy = false");
@@ -169,7 +169,7 @@ fn an_instance_is_given_up_by_its_name() {
 }
 
 #[test]
-fn what_is_not_to_be_destroyed_is_forgotten_and_stays() {
+fn removed_block_without_destroy_keeps_resources() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     give_up(&repository, "/a", "destroy = false");
     remove(&repository, "a");
@@ -188,7 +188,7 @@ fn what_is_not_to_be_destroyed_is_forgotten_and_stays() {
 }
 
 #[test]
-fn forgetting_needs_no_code_that_could_destroy() {
+fn removed_block_without_destroy_needs_no_code() {
     // It was applied from files that are in no commit, and its directory is somebody else's now.
     let repository = applied(&[("/a", ""), ("/b", "")]);
     want(&repository, "/a", "uncommitted");
@@ -208,7 +208,7 @@ fn forgetting_needs_no_code_that_could_destroy() {
 }
 
 #[test]
-fn forgetting_needs_the_history_too() {
+fn removed_block_without_destroy_needs_history() {
     // The stack is alive on the branch that was applied.
     let repository = applied(&[("/a", ""), ("/b", "")]);
     repository.git("checkout -q -b behind");
@@ -232,7 +232,7 @@ fn forgetting_needs_the_history_too() {
 }
 
 #[test]
-fn what_stays_keeps_what_it_ran_after() {
+fn removed_block_without_destroy_keeps_dependencies() {
     let repository = applied(&[("/net", ""), ("/app", "after = [\"/net\"]"), ("/b", "")]);
     repository.write(
         "/gone/blocks.orch.hcl",
@@ -276,7 +276,7 @@ fn still_blocked(repository: &Repository, flags: &str, why: &str) {
 }
 
 #[test]
-fn whatever_else_keeps_a_stack_still_does() {
+fn removed_block_does_not_override_other_reasons() {
     let two = || applied(&[("/a", ""), ("/b", "")]);
     // A branch behind.
     let repository = two();
@@ -356,7 +356,7 @@ fn whatever_else_keeps_a_stack_still_does() {
 }
 
 #[test]
-fn a_sparse_or_shallow_clone_and_a_wrong_root_destroy_nothing() {
+fn removed_block_needs_a_complete_clone_and_the_right_root() {
     let two = || applied(&[("/a", ""), ("/b", "")]);
     let repository = two();
     give_up(&repository, "/a", "");
@@ -393,7 +393,7 @@ fn a_sparse_or_shallow_clone_and_a_wrong_root_destroy_nothing() {
 }
 
 #[test]
-fn another_stack_with_the_same_backend_keeps_it() {
+fn removed_block_keeps_stacks_with_a_shared_backend() {
     let placed = "driver = \"placed\"\n  name = \"one\"";
     let repository = applied(&[("/a", placed), ("/b", "")]);
     declare(&repository, "/c", "driver = \"placed\"\n  name = \"two\"");
@@ -412,7 +412,7 @@ fn another_stack_with_the_same_backend_keeps_it() {
 }
 
 #[test]
-fn a_last_apply_that_failed_keeps_it() {
+fn removed_block_keeps_stacks_whose_last_apply_failed() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let seen = crate::removals::head(&repository);
     repository.git("commit -q --allow-empty -m later");
@@ -429,7 +429,7 @@ fn a_last_apply_that_failed_keeps_it() {
 }
 
 #[test]
-fn a_plan_does_not_hold_if_the_block_changes() {
+fn removed_block_changes_make_a_plan_stale() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     give_up(&repository, "/a", "");
     remove(&repository, "a");
@@ -462,7 +462,7 @@ fn a_plan_does_not_hold_if_the_block_changes() {
 }
 
 #[test]
-fn a_block_removes_nothing_that_its_tool_does_not_find() {
+fn removed_block_forgets_stacks_that_their_tool_does_not_find() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     vanish(&repository, "a");
     give_up(&repository, "/a", "");
@@ -472,7 +472,7 @@ fn a_block_removes_nothing_that_its_tool_does_not_find() {
 }
 
 #[test]
-fn what_looks_moved_names_both_blocks() {
+fn removed_block_is_suggested_beside_moved() {
     let repository = applied(&[("/a${x}", ""), ("/b", "")]);
     repository.git("mv 'a${x}' c");
     repository.commit();
@@ -516,7 +516,7 @@ fn what_looks_moved_names_both_blocks() {
 }
 
 #[test]
-fn a_block_lifts_what_protects_a_stack_that_is_gone() {
+fn removed_block_lifts_recorded_protection() {
     let protected = "lifecycle {\n    prevent_destroy = true\n  }";
     let repository = applied(&[("/a", protected), ("/b", "")]);
     give_up(&repository, "/a", "");

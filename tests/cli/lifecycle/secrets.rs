@@ -60,7 +60,7 @@ fn assert_no_secret(folder: &Path) {
 }
 
 #[test]
-fn what_is_sensitive_is_used_and_shown_nowhere() {
+fn conditions_use_sensitive_outputs_without_showing_them() {
     let Some(repository) = applied() else { return };
     let outputs = "stacks[\"/net\"].outputs";
     let holds = format!(
@@ -149,7 +149,7 @@ fn what_is_sensitive_is_used_and_shown_nowhere() {
 }
 
 #[test]
-fn what_is_sensitive_fails_an_apply_without_being_shown() {
+fn postconditions_fail_without_showing_sensitive_outputs() {
     let Some(repository) = applied() else { return };
     let mut all = Vec::new();
     let lines = ensures("self.outputs.key == \"\"", "it is ${self.outputs.key}");
@@ -183,7 +183,7 @@ fn what_is_sensitive_fails_an_apply_without_being_shown() {
 }
 
 #[test]
-fn outputs_of_terraform_that_is_only_read_are_known_where_it_is_decided() {
+fn conditions_read_outputs_of_read_only_terraform_stacks() {
     let Some(repository) = applied() else { return };
     let read = |key: &str| {
         let condition = format!(

@@ -54,7 +54,7 @@ fn resources(repository: &Repository, file: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_stack_that_reads_a_state_moves_to_the_new_one_before_the_old_one_is_destroyed() {
+fn generations_move_terraform_readers_before_the_destroy() {
     let db = "resource \"terraform_data\" \"a\" {\n}\n\noutput \"id\" {\n  value = terraform_data.a.id\n}\n";
     let Some(sandbox) = prepared(db) else { return };
     declare(&sandbox, "/app", "after = [\"/db\"]");

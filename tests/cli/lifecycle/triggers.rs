@@ -22,7 +22,7 @@ fn change(repository: &Repository, path: &str, wanted: &str) {
 }
 
 #[test]
-fn an_update_replaces_what_names_it() {
+fn triggers_replace_on_update() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\"")), ("/other", "")]);
     assert_eq!(planned(&repository, ""), [""; 0]);
     change(&repository, "/net", "2");
@@ -46,7 +46,7 @@ fn an_update_replaces_what_names_it() {
 }
 
 #[test]
-fn a_replacement_replaces_along_a_chain() {
+fn triggers_replace_along_a_chain() {
     let repository = applied(&[
         ("/c", ""),
         ("/b", &by("\"/c\"")),
@@ -76,7 +76,7 @@ fn a_replacement_replaces_along_a_chain() {
 }
 
 #[test]
-fn what_is_created_or_destroyed_replaces_nothing() {
+fn triggers_ignore_creates_and_destroys() {
     let repository = applied(&[("/app", &by("\"/x\"")), ("/x/a", ""), ("/x/b", "")]);
     remove(&repository, "x/a");
     assert_eq!(planned(&repository, ""), ["/x/a delete"]);
@@ -89,7 +89,7 @@ fn what_is_created_or_destroyed_replaces_nothing() {
 }
 
 #[test]
-fn a_partial_apply_loses_no_trigger() {
+fn triggers_survive_a_partial_apply() {
     let repository = applied(&[
         ("/net", ""),
         ("/app", &by("\"/net\"")),
@@ -123,7 +123,7 @@ fn a_partial_apply_loses_no_trigger() {
 }
 
 #[test]
-fn a_replacement_that_fails_half_way_still_replaces_others() {
+fn triggers_survive_a_failed_replace() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
     hook(&repository, "apply", "net", "exit 1\n");
     fails(
@@ -142,7 +142,7 @@ fn a_replacement_that_fails_half_way_still_replaces_others() {
 }
 
 #[test]
-fn an_output_replaces_only_if_it_differs() {
+fn triggers_on_outputs_need_a_different_value() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net#id\""))]);
     let noted = entry(&repository, "/app")["applied"]["triggered_by"].clone();
     assert_eq!(
@@ -189,7 +189,7 @@ fn an_output_replaces_only_if_it_differs() {
 }
 
 #[test]
-fn what_only_outputs_update_replaces_on_the_way() {
+fn triggers_fire_after_updates_by_outputs() {
     let repository = applied(&[
         ("/base", ""),
         ("/net", "after = [\"/base\"]"),
@@ -218,7 +218,7 @@ fn what_only_outputs_update_replaces_on_the_way() {
 }
 
 #[test]
-fn the_files_of_a_stack_without_a_tool_are_plain_values() {
+fn triggers_fire_on_files_of_stacks_without_tool() {
     let repository = applied(&[("/value", "driver = \"none\""), ("/app", &by("\"/value\""))]);
     change(&repository, "/value", "2");
     assert_eq!(planned(&repository, ""), ["/app delete create"]);
@@ -230,7 +230,7 @@ fn the_files_of_a_stack_without_a_tool_are_plain_values() {
 }
 
 #[test]
-fn a_new_rule_replaces_nothing_by_itself() {
+fn triggers_do_not_fire_when_added() {
     let repository = applied(&[("/net", ""), ("/app", "")]);
     change(&repository, "/net", "2");
     done(&repository, "apply --auto-approve");
@@ -249,7 +249,7 @@ fn a_new_rule_replaces_nothing_by_itself() {
 }
 
 #[test]
-fn what_is_protected_is_not_replaced_by_others() {
+fn triggers_respect_protection() {
     let lines =
         "lifecycle {\n    prevent_destroy = true\n    replace_triggered_by = [\"/net\"]\n  }";
     let repository = applied(&[("/net", ""), ("/app", lines)]);
@@ -263,7 +263,7 @@ fn what_is_protected_is_not_replaced_by_others() {
 }
 
 #[test]
-fn instances_trigger_one_by_one_or_all() {
+fn triggers_may_name_one_or_all_instances() {
     let one = "for_each = [\"eu\", \"us\"]\n  lifecycle {\n    replace_triggered_by = [\"/net[\\\"${each.key}\\\"]\"]\n  }";
     let repository = applied(&[
         ("/net", "for_each = [\"eu\", \"us\"]"),
@@ -282,7 +282,7 @@ fn instances_trigger_one_by_one_or_all() {
 }
 
 #[test]
-fn a_recorded_command_that_applies_other_inputs_is_an_update() {
+fn triggers_fire_after_recorded_runs() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
     done(&repository, "run --record=apply --match net -- true");
     assert_eq!(planned(&repository, ""), [""; 0]);
@@ -338,7 +338,7 @@ fn stateless(stacks: &[(&str, &str)]) -> Repository {
 }
 
 #[test]
-fn without_a_state_a_plan_replaces_what_its_own_changes_trigger() {
+fn triggers_without_state_fire_within_a_plan() {
     let repository = stateless(&[
         ("/net", ""),
         ("/app", &by("\"/net\"")),
@@ -370,7 +370,7 @@ fn without_a_state_a_plan_replaces_what_its_own_changes_trigger() {
 }
 
 #[test]
-fn without_a_state_an_apply_reports_the_triggers_that_are_lost() {
+fn triggers_without_state_that_are_lost_are_reported() {
     let repository = stateless(&[("/net", ""), ("/app", &by("\"/net\""))]);
     let lost = "warning: `/app` was not replaced although /net has changed, and without a state the next plan does not know that";
     change(&repository, "/net", "2");
@@ -437,7 +437,7 @@ fn database(size: &str, password: &str) -> String {
 }
 
 #[test]
-fn a_sensitive_output_replaces_only_if_its_value_differs() {
+fn triggers_on_sensitive_outputs_need_a_different_value() {
     let Some(repository) = with_password(true) else {
         return;
     };
@@ -476,7 +476,7 @@ fn a_sensitive_output_replaces_only_if_its_value_differs() {
 }
 
 #[test]
-fn a_damaged_digest_of_a_sensitive_output_replaces_nothing() {
+fn triggers_ignore_damaged_digests() {
     let Some(repository) = with_password(true) else {
         return;
     };
@@ -495,7 +495,7 @@ fn a_damaged_digest_of_a_sensitive_output_replaces_nothing() {
 }
 
 #[test]
-fn without_a_state_a_sensitive_output_is_compared_within_an_apply() {
+fn triggers_without_state_compare_sensitive_outputs_within_an_apply() {
     let Some(repository) = with_password(false) else {
         return;
     };

@@ -39,7 +39,7 @@ fn nothing_is_destroyed_in(repository: &Repository, accident: &str, directory: &
 }
 
 #[test]
-fn a_branch_behind_destroys_nothing() {
+fn removal_needs_an_up_to_date_branch() {
     let repository = three();
     repository.git("checkout -q -b behind");
     repository.git("checkout -q main");
@@ -54,7 +54,7 @@ fn a_branch_behind_destroys_nothing() {
 }
 
 #[test]
-fn a_merge_that_loses_a_stack_destroys_nothing() {
+fn removal_ignores_merges_that_lose_a_stack() {
     let repository = three();
     // A branch that never had it keeps only its own side.
     repository.git("checkout -q -b old");
@@ -83,7 +83,7 @@ fn a_merge_that_loses_a_stack_destroys_nothing() {
 }
 
 #[test]
-fn what_is_still_or_again_in_the_tree_is_not_destroyed() {
+fn removal_keeps_stacks_that_exist_or_are_restored() {
     let repository = three();
     remove(&repository, "a");
     repository.git("revert --no-edit HEAD");
@@ -105,7 +105,7 @@ fn what_is_still_or_again_in_the_tree_is_not_destroyed() {
 }
 
 #[test]
-fn what_was_moved_is_not_destroyed() {
+fn removal_keeps_moved_stacks() {
     let repository = three();
     repository.git("mv b elsewhere");
     repository.commit();
@@ -140,7 +140,7 @@ fn nothing_is_destroyed_by_apply(repository: &Repository, accident: &str) {
 }
 
 #[test]
-fn a_branch_that_was_squashed_or_rebased_destroys_nothing() {
+fn removal_ignores_squashed_or_rebased_branches() {
     for (how, merge) in [
         (
             "squash",
@@ -168,7 +168,7 @@ fn a_branch_that_was_squashed_or_rebased_destroys_nothing() {
 }
 
 #[test]
-fn a_commit_from_before_a_stack_destroys_nothing() {
+fn removal_ignores_commits_older_than_the_stack() {
     let repository = three();
     declare(&repository, "/new", "");
     want(&repository, "/new", "1");
@@ -182,7 +182,7 @@ fn a_commit_from_before_a_stack_destroys_nothing() {
 }
 
 #[test]
-fn a_move_destroys_nothing_whatever_comes_after_it() {
+fn removal_keeps_moved_stacks_after_later_commits() {
     // It is changed from the first line to the last.
     let repository = three();
     repository.git("mv b elsewhere");
@@ -209,7 +209,7 @@ fn a_move_destroys_nothing_whatever_comes_after_it() {
 }
 
 #[test]
-fn clones_that_lack_something_destroy_nothing() {
+fn removal_needs_a_complete_clone() {
     // A sparse checkout.
     let repository = three();
     repository.git("sparse-checkout set --no-cone /tool '/*.hcl' /b /c");
@@ -235,7 +235,7 @@ fn clones_that_lack_something_destroy_nothing() {
 }
 
 #[test]
-fn a_wrong_place_destroys_nothing() {
+fn removal_needs_the_right_directory() {
     let repository = three();
     remove(&repository, "a");
     // A stack of its own makes another project of a directory.
@@ -262,7 +262,7 @@ fn a_wrong_place_destroys_nothing() {
 }
 
 #[test]
-fn a_document_of_others_destroys_nothing() {
+fn removal_refuses_the_state_of_another_project() {
     // That of another namespace.
     let repository = three();
     remove(&repository, "a");
@@ -300,7 +300,7 @@ fn a_document_of_others_destroys_nothing() {
 }
 
 #[test]
-fn what_cannot_be_parsed_destroys_nothing() {
+fn removal_needs_a_valid_configuration() {
     let repository = three();
     remove(&repository, "a");
     repository.write("/b/broken.orch.hcl", "stack {\n");
@@ -310,7 +310,7 @@ fn what_cannot_be_parsed_destroys_nothing() {
 }
 
 #[test]
-fn what_was_applied_from_files_that_are_in_no_commit_is_not_destroyed() {
+fn removal_needs_committed_inputs() {
     let repository = three();
     want(&repository, "/a", "uncommitted");
     super::done(&repository, "apply --auto-approve --disable-safeguards=all");

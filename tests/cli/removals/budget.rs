@@ -11,7 +11,7 @@ fn two() -> Repository {
 }
 
 #[test]
-fn destroys_are_approved_by_their_number() {
+fn removal_is_approved_by_number() {
     let repository = two();
     let refused = |arguments: &str, said: &str| {
         let told = fails(&repository, arguments, 4, said);
@@ -34,7 +34,7 @@ fn destroys_are_approved_by_their_number() {
 }
 
 #[test]
-fn a_plan_in_a_file_has_the_number_that_it_allows() {
+fn removal_uses_the_allowance_of_a_plan_file() {
     let repository = two();
     done(&repository, "plan -o ../saved");
     fails(&repository, "apply ../saved", 4, "--allow-destroy=2");
@@ -65,7 +65,7 @@ fn a_plan_in_a_file_has_the_number_that_it_allows() {
 }
 
 #[test]
-fn what_is_forgotten_or_blocked_does_not_count() {
+fn removal_budget_ignores_forgotten_and_blocked_stacks() {
     let repository = applied(&[("/a", ""), ("/b", ""), ("/c", ""), ("/d", "")]);
     remove(&repository, "a b");
     vanish(&repository, "a");
@@ -77,7 +77,7 @@ fn what_is_forgotten_or_blocked_does_not_count() {
 }
 
 #[test]
-fn a_destroy_counts_what_was_removed_too() {
+fn removal_counts_in_the_budget_of_destroy() {
     let repository = two();
     let plan = done(&repository, "plan --destroy");
     assert!(plan.contains("3 to delete"), "{plan}");
@@ -99,7 +99,7 @@ fn answered(sandbox: &Sandbox, keys: &str, meanwhile: impl FnOnce()) -> Option<(
 }
 
 #[test]
-fn the_number_is_typed_at_a_terminal() {
+fn removal_is_approved_at_a_terminal_by_number() {
     let repository = two();
     for answer in ["yes\n", "1\n", "3\n", "\n"] {
         let Some((code, said)) = answered(&repository, answer, || ()) else {
@@ -117,7 +117,7 @@ fn the_number_is_typed_at_a_terminal() {
 }
 
 #[test]
-fn what_comes_back_during_the_question_is_not_destroyed() {
+fn removal_keeps_stacks_restored_during_the_prompt() {
     let repository = two();
     let back = || _ = repository.git("revert --no-edit HEAD");
     let Some((code, said)) = answered(&repository, "2\n", back) else {
@@ -130,7 +130,7 @@ fn what_comes_back_during_the_question_is_not_destroyed() {
 }
 
 #[test]
-fn a_question_that_is_interrupted_leaves_nothing() {
+fn removal_prompt_leaves_no_files_if_interrupted() {
     let repository = two();
     let Some((code, said)) = answered(&repository, "\u{3}", || ()) else {
         return;

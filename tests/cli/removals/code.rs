@@ -35,7 +35,7 @@ fn place<'d>(repository: &Repository, details: &'d str) -> (&'d str, &'d str) {
 }
 
 #[test]
-fn commands_run_in_the_code_of_the_commit_that_was_applied() {
+fn removal_runs_commands_in_the_applied_commit() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let seen = head(&repository);
     remove(&repository, "a");
@@ -73,7 +73,7 @@ fn commands_run_in_the_code_of_the_commit_that_was_applied() {
 }
 
 #[test]
-fn git_answers_for_the_commit_that_was_applied() {
+fn removal_shows_git_the_applied_commit() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let applied = head(&repository);
     remove(&repository, "a");
@@ -90,7 +90,7 @@ fn git_answers_for_the_commit_that_was_applied() {
 }
 
 #[test]
-fn the_working_tree_is_left_alone() {
+fn removal_does_not_touch_the_working_tree() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     remove(&repository, "a");
     let before = head(&repository);
@@ -103,7 +103,7 @@ fn the_working_tree_is_left_alone() {
 }
 
 #[test]
-fn a_driver_that_is_gone_at_head_still_destroys() {
+fn removal_uses_a_driver_that_head_lacks() {
     let repository = applied(&[("/a", "driver = \"placed\"\n  name = \"one\""), ("/b", "")]);
     remove(&repository, "a");
     let (before, rest) = DRIVERS.split_once("driver \"placed\" {").unwrap();
@@ -116,7 +116,7 @@ fn a_driver_that_is_gone_at_head_still_destroys() {
 }
 
 #[test]
-fn each_commit_is_checked_out_once() {
+fn removal_checks_out_each_commit_once() {
     let repository = applied(&[
         ("/a", ""),
         ("/b", ""),
@@ -156,7 +156,7 @@ fn each_commit_is_checked_out_once() {
 }
 
 #[test]
-fn a_commit_with_other_files_than_were_applied_destroys_nothing() {
+fn removal_refuses_a_commit_with_other_files() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     remove(&repository, "a");
     change_entry(&repository, "/a", |entry| {
@@ -176,7 +176,7 @@ fn a_commit_with_other_files_than_were_applied_destroys_nothing() {
 }
 
 #[test]
-fn hooks_of_the_repository_do_not_run() {
+fn removal_runs_no_git_hooks() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let marker = repository.outside().join("hooked");
     let script = format!("#!/bin/sh\n: > '{}'\n", marker.display());
@@ -200,7 +200,7 @@ fn hooks_of_the_repository_do_not_run() {
 }
 
 #[test]
-fn stacks_of_different_commits_that_need_each_other_are_destroyed_in_order() {
+fn removal_orders_stacks_of_different_commits() {
     let repository = applied(&[("/base", ""), ("/other", "")]);
     for (path, after) in [("/a", "/base"), ("/z", "/a"), ("/m", "/z")] {
         declare(&repository, path, &format!("after = [\"{after}\"]"));
@@ -229,7 +229,7 @@ fn stacks_of_different_commits_that_need_each_other_are_destroyed_in_order() {
 }
 
 #[test]
-fn nested_stacks_go_alone() {
+fn removal_destroys_nested_stacks_alone() {
     // One that is nested in a living one, and one in which a living one is nested.
     let repository = applied(&[
         ("/live", ""),
@@ -249,7 +249,7 @@ fn nested_stacks_go_alone() {
 }
 
 #[test]
-fn what_its_environment_lacks_is_said_before_anything_runs() {
+fn removal_reports_missing_variables_before_anything_runs() {
     let sandbox = prepared(&[("/b", "")]);
     declare(&sandbox, "/a", "");
     want(&sandbox, "/a", "1");
@@ -278,7 +278,7 @@ fn what_its_environment_lacks_is_said_before_anything_runs() {
 }
 
 #[test]
-fn a_file_that_needs_a_filter_which_is_not_there_is_said() {
+fn removal_reports_missing_git_filters() {
     let sandbox = prepared(&[("/a", ""), ("/b", "")]);
     sandbox.write("/a/big.bin", "version 1\n");
     sandbox.write("/.gitattributes", "*.bin filter=large\n");
@@ -299,7 +299,7 @@ fn a_file_that_needs_a_filter_which_is_not_there_is_said() {
 }
 
 #[test]
-fn submodules_are_filled_or_it_is_said_that_they_cannot_be() {
+fn removal_fills_submodules_or_reports_them() {
     let sandbox = prepared(&[("/a", ""), ("/b", "")]);
     let module = sandbox.outside().join("module");
     fs::create_dir(&module).unwrap();
@@ -353,7 +353,7 @@ fn submodules_are_filled_or_it_is_said_that_they_cannot_be() {
 }
 
 #[test]
-fn a_commit_whose_configuration_is_wrong_is_said() {
+fn removal_reports_an_invalid_applied_commit() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     repository.write("/c/stack.orch.hcl", "stack {\n  nonsense = 1\n}\n");
     repository.commit();

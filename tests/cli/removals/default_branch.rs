@@ -47,7 +47,7 @@ fn late() -> (Repository, String, String) {
 }
 
 #[test]
-fn a_late_job_destroys_nothing_that_the_default_branch_has_again() {
+fn removal_in_a_late_job_keeps_restored_stacks() {
     let (repository, _, tip) = late();
     let blocked = has(&tip, "app/stack.orch.hcl");
     assert_eq!(planned(&repository, ""), [&*blocked]);
@@ -66,7 +66,7 @@ fn a_late_job_destroys_nothing_that_the_default_branch_has_again() {
 }
 
 #[test]
-fn a_branch_destroys_what_it_removes_once_it_is_merged() {
+fn removal_waits_for_the_merge() {
     let repository = published(&[("/app", ""), ("/b", "")]);
     let tip = short(&repository, "main");
     repository.git("checkout -q -b feature");
@@ -90,7 +90,7 @@ fn a_branch_destroys_what_it_removes_once_it_is_merged() {
 }
 
 #[test]
-fn the_remote_is_asked_if_the_user_says_so() {
+fn removal_fetches_the_default_branch_with_fetch() {
     let (repository, removal, tip) = late();
     let forget = |commit: &str| {
         repository.git(&format!("update-ref refs/remotes/origin/main {commit}"));
@@ -131,7 +131,7 @@ fn the_remote_is_asked_if_the_user_says_so() {
 }
 
 #[test]
-fn a_plan_in_a_file_destroys_nothing_that_the_default_branch_has_by_now() {
+fn removal_from_a_file_keeps_stacks_of_the_default_branch() {
     let repository = published(&[("/app", ""), ("/b", "")]);
     let removal = remove(&repository, "app");
     repository.git("push -q origin main");
@@ -145,7 +145,7 @@ fn a_plan_in_a_file_destroys_nothing_that_the_default_branch_has_by_now() {
 }
 
 #[test]
-fn what_the_default_branch_has_elsewhere_is_not_destroyed() {
+fn removal_keeps_stacks_moved_on_the_default_branch() {
     for how in ["id", "block", "content"] {
         let block = if how == "id" { "id = \"one\"" } else { "" };
         let repository = published(&[("/app", block), ("/b", "")]);
@@ -167,7 +167,7 @@ fn what_the_default_branch_has_elsewhere_is_not_destroyed() {
 }
 
 #[test]
-fn what_the_default_branch_may_have_is_not_destroyed() {
+fn removal_keeps_stacks_that_the_default_branch_may_have() {
     let at = |change: &dyn Fn(&Repository)| {
         let (repository, removal, _) = late();
         repository.git("checkout -q main");
@@ -192,7 +192,7 @@ fn what_the_default_branch_may_have_is_not_destroyed() {
 }
 
 #[test]
-fn a_key_that_the_default_branch_has_is_not_destroyed() {
+fn removal_keeps_instances_of_the_default_branch() {
     let repository = published(&[("/net", "for_each = [\"dev\", \"prod\"]"), ("/b", "")]);
     let tip = short(&repository, "main");
     repository.git("checkout -q -b feature");
@@ -209,7 +209,7 @@ fn a_key_that_the_default_branch_has_is_not_destroyed() {
 }
 
 #[test]
-fn a_block_that_is_not_merged_takes_nothing_off_the_record() {
+fn removal_ignores_unmerged_removed_blocks() {
     let repository = published(&[("/app", ""), ("/b", "")]);
     let tip = short(&repository, "main");
     repository.git("checkout -q -b feature");
@@ -226,7 +226,7 @@ fn a_block_that_is_not_merged_takes_nothing_off_the_record() {
 }
 
 #[test]
-fn where_the_default_branch_is_unknown_nothing_is_destroyed() {
+fn removal_needs_a_known_default_branch() {
     let repository = published(&[("/app", ""), ("/b", "")]);
     remove(&repository, "app");
     repository.git("push -q origin main");
@@ -246,7 +246,7 @@ fn where_the_default_branch_is_unknown_nothing_is_destroyed() {
 }
 
 #[test]
-fn without_a_remote_only_a_usual_or_configured_branch_is_the_default_one() {
+fn removal_without_remote_needs_a_usual_or_configured_branch() {
     let repository = applied(&[("/app", ""), ("/b", "")]);
     remove(&repository, "app");
     assert_eq!(planned(&repository, ""), ["/app delete"]);
@@ -267,7 +267,7 @@ fn without_a_remote_only_a_usual_or_configured_branch_is_the_default_one() {
 }
 
 #[test]
-fn commits_that_were_fetched_without_a_remote_destroy_nothing() {
+fn removal_ignores_commits_fetched_without_a_remote() {
     let (repository, _, tip) = late();
     repository.git("remote remove origin");
     repository.git("branch -q -D main");
@@ -286,7 +286,7 @@ fn commits_that_were_fetched_without_a_remote_destroy_nothing() {
 }
 
 #[test]
-fn the_remote_says_which_branch_is_the_default_one() {
+fn removal_uses_the_default_branch_of_the_remote() {
     let (repository, removal, tip) = late();
     let origin = repository.outside().join("origin.git");
     repository.git_in(&origin, "branch -m main trunk");
@@ -311,7 +311,7 @@ fn the_remote_says_which_branch_is_the_default_one() {
 }
 
 #[test]
-fn without_a_remote_the_local_default_branch_counts() {
+fn removal_without_remote_uses_the_local_default_branch() {
     let repository = applied(&[("/app", ""), ("/b", "")]);
     let tip = short(&repository, "main");
     repository.git("checkout -q -b feature");
@@ -328,7 +328,7 @@ fn without_a_remote_the_local_default_branch_counts() {
 }
 
 #[test]
-fn an_apply_with_nothing_to_do_records_that_the_default_branch_has_what_was_applied() {
+fn removal_is_prepared_by_an_apply_without_changes() {
     let repository = published(&[("/app", ""), ("/b", "")]);
     let seen = |path: &str| entry(&repository, path)["applied"]["seen"].clone();
     want(&repository, "/app", "2");
@@ -365,7 +365,7 @@ fn an_apply_with_nothing_to_do_records_that_the_default_branch_has_what_was_appl
 }
 
 #[test]
-fn a_removal_needs_no_apply_between_the_push_and_the_deletion() {
+fn removal_needs_no_apply_between_push_and_deletion() {
     let repository = published(&[("/b", "")]);
     declare(&repository, "/app", "");
     want(&repository, "/app", "the app");

@@ -20,7 +20,7 @@ fn without_dev(repository: &Repository) {
 }
 
 #[test]
-fn an_instance_goes_with_its_key() {
+fn removal_destroys_an_instance_whose_key_is_removed() {
     let repository = networks();
     let seen = head(&repository);
     without_dev(&repository);
@@ -60,7 +60,7 @@ fn an_instance_goes_with_its_key() {
 }
 
 #[test]
-fn instances_go_with_their_directory() {
+fn removal_destroys_instances_of_a_removed_directory() {
     let repository = networks();
     let commit = remove(&repository, "net");
     let plan = done(&repository, "plan");
@@ -82,7 +82,7 @@ fn instances_go_with_their_directory() {
 }
 
 #[test]
-fn a_key_that_is_gone_without_a_commit_is_no_evidence() {
+fn removal_ignores_uncommitted_removals_of_keys() {
     let repository = networks();
     declare(&repository, "/net", "for_each = [\"prod\"]");
     let plan = planned(&repository, "");
@@ -104,7 +104,7 @@ fn a_key_that_is_gone_without_a_commit_is_no_evidence() {
 }
 
 #[test]
-fn a_directory_whose_instances_become_one_stack_loses_them() {
+fn removal_destroys_instances_that_become_one_stack() {
     let repository = networks();
     declare(&repository, "/net", "");
     repository.commit();
@@ -121,7 +121,7 @@ fn a_directory_whose_instances_become_one_stack_loses_them() {
 }
 
 #[test]
-fn an_instance_comes_back_with_its_key() {
+fn removal_is_reverted_by_restoring_the_key() {
     let repository = networks();
     without_dev(&repository);
     done(&repository, "plan -o ../saved --allow-destroy=9");
@@ -139,7 +139,7 @@ fn an_instance_comes_back_with_its_key() {
 }
 
 #[test]
-fn filters_name_instances_that_were_removed() {
+fn removal_filters_match_instances() {
     let repository = networks();
     remove(&repository, "net");
     let named = repository.outside().join("stacks");

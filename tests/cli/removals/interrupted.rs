@@ -50,7 +50,7 @@ fn held_up<'r>(
 }
 
 #[test]
-fn a_destroy_that_fails_keeps_the_entry_and_what_it_ran_after() {
+fn removal_that_fails_keeps_the_entry_and_dependencies() {
     let repository = chain();
     hook(&repository, "destroy", "b", "exit 1");
     let said = fails(&repository, &format!("apply {APPROVED}"), 1, "/b");
@@ -76,7 +76,7 @@ fn a_destroy_that_fails_keeps_the_entry_and_what_it_ran_after() {
 }
 
 #[test]
-fn a_destroy_that_was_done_and_failed_afterwards_is_forgotten_next() {
+fn removal_forgets_a_stack_destroyed_by_a_failed_run() {
     let repository = chain();
     hook(&repository, "destroy", "b", "rm \"$thing\"; exit 1");
     fails(&repository, &format!("apply {APPROVED}"), 1, "/b");
@@ -89,7 +89,7 @@ fn a_destroy_that_was_done_and_failed_afterwards_is_forgotten_next() {
 }
 
 #[test]
-fn a_plan_that_fails_leaves_no_checkout() {
+fn removal_plan_that_fails_leaves_no_checkout() {
     let repository = chain();
     hook(&repository, "plan", "b", "exit 1");
     for command in ["plan", "plan -o ../saved", "apply --auto-approve"] {
@@ -101,14 +101,14 @@ fn a_plan_that_fails_leaves_no_checkout() {
 }
 
 #[test]
-fn what_is_not_approved_leaves_no_checkout() {
+fn removal_without_approval_leaves_no_checkout() {
     let repository = chain();
     fails(&repository, "apply --auto-approve", 4, "--allow-destroy=3");
     assert_tidy(&repository);
 }
 
 #[test]
-fn an_interrupt_leaves_no_checkout() {
+fn removal_that_is_interrupted_leaves_no_checkout() {
     for (step, arguments) in [
         ("plan", "plan".to_owned()),
         ("plan", format!("apply {APPROVED}")),
@@ -144,7 +144,7 @@ fn an_interrupt_leaves_no_checkout() {
 }
 
 #[test]
-fn what_a_killed_run_has_left_goes_at_the_next_start() {
+fn removal_deletes_checkouts_of_killed_runs() {
     for (step, arguments) in [
         ("plan", "plan".to_owned()),
         ("destroy", format!("apply {APPROVED}")),
@@ -174,7 +174,7 @@ fn what_a_killed_run_has_left_goes_at_the_next_start() {
 }
 
 #[test]
-fn the_checkouts_of_a_run_that_goes_on_stay() {
+fn removal_keeps_checkouts_of_running_runs() {
     let repository = chain();
     let (orch, tool) = held_up(&repository, "plan", "c", "plan");
     let before = checkouts(&repository);
@@ -191,7 +191,7 @@ fn the_checkouts_of_a_run_that_goes_on_stay() {
 }
 
 #[test]
-fn a_destroy_that_was_killed_is_done_again() {
+fn removal_repeats_a_killed_destroy() {
     let repository = chain();
     let (orch, tool) = held_up(&repository, "destroy", "b", &format!("apply {APPROVED}"));
     orch.kill();
@@ -204,7 +204,7 @@ fn a_destroy_that_was_killed_is_done_again() {
 }
 
 #[test]
-fn an_apply_that_was_killed_keeps_a_stack_whose_backend_is_not_on_record() {
+fn removal_keeps_stacks_of_a_killed_apply_without_recorded_backend() {
     for (kind, is_kept) in [("", true), ("driver = \"placed\"\n  name = \"one\"", false)] {
         let repository = applied(&[("/a", kind), ("/b", "")]);
         want(&repository, "/a", "2");
@@ -233,7 +233,7 @@ fn an_apply_that_was_killed_keeps_a_stack_whose_backend_is_not_on_record() {
 }
 
 #[test]
-fn the_reason_says_that_nobody_knows_what_a_destroy_has_left() {
+fn removal_reason_names_an_interrupted_destroy() {
     let repository = applied(&[("/a", "driver = \"unasked\""), ("/b", "")]);
     remove(&repository, "a b");
     let text = |name: &str| {
@@ -255,7 +255,7 @@ fn the_reason_says_that_nobody_knows_what_a_destroy_has_left() {
 }
 
 #[test]
-fn what_runs_is_waited_for_whatever_has_run_before() {
+fn removal_interrupt_waits_for_running_steps() {
     // The tools of the tree are asked in a run of their own, and so are those of what was removed.
     for step in ["plan", "destroy"] {
         let repository = chain();
@@ -279,7 +279,7 @@ fn what_runs_is_waited_for_whatever_has_run_before() {
 }
 
 #[test]
-fn a_forgotten_stack_keeps_nothing_from_being_destroyed() {
+fn removal_is_not_blocked_by_forgotten_stacks() {
     for (plan, apply) in [
         (None, "apply"),
         (None, "destroy"),

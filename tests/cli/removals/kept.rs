@@ -23,7 +23,7 @@ fn used() -> Repository {
 }
 
 #[test]
-fn what_runs_after_it_outside_of_the_plan_keeps_it() {
+fn removal_is_blocked_by_dependents_outside_the_plan() {
     let repository = used();
     let blocked = "/db blocked: /app runs after it, and is kept";
     assert_eq!(planned(&repository, "--match db"), [blocked]);
@@ -47,7 +47,7 @@ fn what_runs_after_it_outside_of_the_plan_keeps_it() {
 }
 
 #[test]
-fn what_runs_after_it_and_was_removed_keeps_it_if_it_is_out_of_scope() {
+fn removal_is_blocked_by_removed_dependents_out_of_scope() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a")), ("/z", "")]);
     remove(&repository, "a b");
     let blocked = "/a blocked: /b runs after it, and is kept";
@@ -62,7 +62,7 @@ fn what_runs_after_it_and_was_removed_keeps_it_if_it_is_out_of_scope() {
 }
 
 #[test]
-fn what_is_blocked_keeps_what_it_ran_after() {
+fn removal_is_blocked_by_blocked_dependents() {
     let repository = applied(&[
         ("/a", ""),
         ("/b", &after("/a")),
@@ -94,7 +94,7 @@ fn what_is_blocked_keeps_what_it_ran_after() {
 }
 
 #[test]
-fn a_survivor_that_is_blocked_keeps_what_it_used() {
+fn removal_is_blocked_by_blocked_kept_stacks() {
     let repository = applied(&[("/app", &after("/db")), ("/db", ""), ("/z", "")]);
     // `/app` was applied from a commit that HEAD does not have.
     let seen = entry(&repository, "/db");
@@ -114,7 +114,7 @@ fn a_survivor_that_is_blocked_keeps_what_it_used() {
 }
 
 #[test]
-fn what_is_only_read_keeps_nothing() {
+fn removal_is_not_blocked_by_read_only_stacks() {
     let repository = applied(&[
         ("/app", "mode = \"read\"\n  after = [\"/db\"]"),
         ("/none", "driver = \"none\"\n  after = [\"/db\"]"),
@@ -126,7 +126,7 @@ fn what_is_only_read_keeps_nothing() {
 }
 
 #[test]
-fn what_does_not_exist_any_more_keeps_nothing() {
+fn removal_is_not_blocked_by_missing_stacks() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a")), ("/z", "")]);
     remove(&repository, "a b");
     super::vanish(&repository, "b");
@@ -137,7 +137,7 @@ fn what_does_not_exist_any_more_keeps_nothing() {
 }
 
 #[test]
-fn a_backend_that_another_stack_has_keeps_it() {
+fn removal_is_blocked_by_a_shared_backend() {
     let placed = |name: &str| format!("driver = \"placed\"\n  name = \"{name}\"");
     let repository = applied(&[("/a", &placed("one")), ("/b", &placed("two")), ("/z", "")]);
     // A stack of the tree has it now.
@@ -174,7 +174,7 @@ fn a_backend_that_another_stack_has_keeps_it() {
 }
 
 #[test]
-fn another_backend_than_the_recorded_one_keeps_it() {
+fn removal_is_blocked_by_a_changed_backend() {
     let repository = applied(&[("/a", "driver = \"placed\"\n  name = \"one\""), ("/z", "")]);
     change_entry(&repository, "/a", |entry| {
         entry["backend"] = "place elsewhere".into();
@@ -189,7 +189,7 @@ fn another_backend_than_the_recorded_one_keeps_it() {
 }
 
 #[test]
-fn what_comes_to_keep_it_after_the_plan_is_noticed() {
+fn removal_from_a_file_notices_new_dependents() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a")), ("/z", "")]);
     remove(&repository, "a");
     declare(&repository, "/b", "");
@@ -219,7 +219,7 @@ fn what_comes_to_keep_it_after_the_plan_is_noticed() {
 }
 
 #[test]
-fn many_that_are_kept_are_summed_up() {
+fn removal_counts_many_blocked_stacks() {
     let names: Vec<String> = (10..25).map(|number| format!("/s{number}")).collect();
     let stacks: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let repository = applied(&[&stacks[..], &[("/z", "")]].concat());

@@ -28,7 +28,7 @@ fn is_refused(repository: &Repository, directory: &str) {
 }
 
 #[test]
-fn the_last_stack_is_destroyed() {
+fn removal_destroys_the_last_stack() {
     let repository = applied(&[("/a", "")]);
     remove(&repository, "a");
     assert_eq!(planned(&repository, ""), ["/a delete"]);
@@ -40,7 +40,7 @@ fn the_last_stack_is_destroyed() {
 }
 
 #[test]
-fn all_stacks_are_destroyed_while_new_ones_come() {
+fn removal_destroys_all_stacks_beside_new_ones() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     remove(&repository, "a b");
     // Its files are like none of theirs: nothing looks moved.
@@ -57,14 +57,14 @@ fn all_stacks_are_destroyed_while_new_ones_come() {
 }
 
 #[test]
-fn the_last_instance_is_destroyed() {
+fn removal_destroys_the_last_instance() {
     let repository = applied(&[("/a", "for_each = [\"x\"]")]);
     remove(&repository, "a");
     assert_eq!(planned(&repository, ""), ["/a[\"x\"] delete"]);
 }
 
 #[test]
-fn evidence_decides_each_of_the_last_stacks() {
+fn removal_needs_proof_for_each_of_the_last_stacks() {
     let placed = "driver = \"placed\"";
     let repository = applied(&[("/a", placed), ("/b", ""), ("/c", "")]);
     remove(&repository, "a b c");
@@ -88,7 +88,7 @@ fn evidence_decides_each_of_the_last_stacks() {
 }
 
 #[test]
-fn what_is_on_record_of_the_last_stack_can_be_shown() {
+fn state_show_works_after_the_last_removal() {
     let repository = applied(&[("/a", "")]);
     remove(&repository, "a");
     let said = done(&repository, "state list");
@@ -98,7 +98,7 @@ fn what_is_on_record_of_the_last_stack_can_be_shown() {
 }
 
 #[test]
-fn a_document_of_stacks_that_were_never_here_is_refused() {
+fn removal_refuses_a_state_of_unknown_stacks() {
     // The stacks of another repository, whose commits this one does not have.
     let other = applied(&[("/x", "")]);
     let repository = applied(&[("/a", "")]);
@@ -119,7 +119,7 @@ fn a_document_of_stacks_that_were_never_here_is_refused() {
 }
 
 #[test]
-fn a_document_of_commits_that_head_lacks_is_refused() {
+fn removal_refuses_a_state_of_unknown_commits() {
     let repository = applied(&[("/a", "")]);
     repository.git("checkout -q --orphan other");
     repository.git("rm -q -f -r a");
@@ -134,7 +134,7 @@ fn a_document_of_commits_that_head_lacks_is_refused() {
 }
 
 #[test]
-fn a_document_is_refused_in_another_root_of_the_repository() {
+fn removal_refuses_the_state_of_another_root() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     repository.write("/b/root.orch.hcl", "orch { root = true }\n");
     repository.write("/b/state.orch.hcl", STATE);
@@ -164,7 +164,7 @@ fn a_document_is_refused_in_another_root_of_the_repository() {
 }
 
 #[test]
-fn stacks_that_were_never_committed_are_refused_with_a_way_out() {
+fn removal_refuses_uncommitted_stacks_with_a_fix() {
     let repository = applied(&[("/a", "")]);
     remove(&repository, "a");
     change_entry(&repository, "/a", |entry| {

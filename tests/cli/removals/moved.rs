@@ -71,7 +71,7 @@ fn answer(repository: &Repository, lines: &str) {
 const SAME: &str = "/orders blocked: its `destroy` command also destroys /team/orders, and its driver `cf` has no `backend`";
 
 #[test]
-fn a_renamed_directory_keeps_its_resources_also_once_it_is_applied() {
+fn removal_keeps_the_resources_of_a_renamed_directory() {
     let repository = orders();
     repository.mkdir("team");
     repository.git("mv orders team/orders");
@@ -109,7 +109,7 @@ fn rewritten() -> Repository {
 }
 
 #[test]
-fn a_stack_that_is_rewritten_while_it_moves_keeps_its_resources() {
+fn removal_keeps_the_resources_of_a_rewritten_and_moved_stack() {
     let repository = rewritten();
     assert_eq!(planned(&repository, ""), [SAME, "/team/orders create"]);
     let why = done(&repository, "why /orders");
@@ -150,7 +150,7 @@ fn replace_by_another(repository: &Repository) {
 }
 
 #[test]
-fn words_that_only_say_where_a_stack_is_do_not_tell_it_apart() {
+fn removal_ignores_paths_in_compared_commands() {
     for place in [
         "${terramate.stack.path.to_root}/cf.sh",
         "STACK=${terramate.stack.path.relative}",
@@ -167,7 +167,7 @@ fn words_that_only_say_where_a_stack_is_do_not_tell_it_apart() {
 }
 
 #[test]
-fn a_driver_that_has_changed_since_does_not_tell_stacks_apart() {
+fn removal_compares_commands_with_the_same_driver() {
     for change in ["word", "name", "global"] {
         let repository = orders();
         let driver = repository.read("/drivers.orch.hcl");
@@ -187,7 +187,7 @@ fn a_driver_that_has_changed_since_does_not_tell_stacks_apart() {
 }
 
 #[test]
-fn two_drivers_tell_stacks_of_the_same_name_apart() {
+fn removal_distinguishes_stacks_by_driver() {
     let other = NAMED
         .replace("\"cf\"", "\"other\"")
         .replace("example", "other");
@@ -198,7 +198,7 @@ fn two_drivers_tell_stacks_of_the_same_name_apart() {
 }
 
 #[test]
-fn a_late_job_destroys_nothing_that_a_stack_of_the_default_branch_has() {
+fn removal_in_a_late_job_keeps_resources_of_the_default_branch() {
     let repository = deployed(NAMED, &[("/orders", ""), ("/keep", ""), ("/z", "")]);
     publish(&repository);
     let removal = remove(&repository, "orders keep");
@@ -219,7 +219,7 @@ fn a_late_job_destroys_nothing_that_a_stack_of_the_default_branch_has() {
 }
 
 #[test]
-fn nothing_is_destroyed_that_a_recorded_stack_of_another_branch_has() {
+fn removal_keeps_resources_of_stacks_of_another_branch() {
     let repository = deployed(NAMED, &[("/orders", ""), ("/keep", ""), ("/z", "")]);
     repository.git("checkout -q -b feature");
     replace_by_another(&repository);
@@ -248,7 +248,7 @@ fn nothing_is_destroyed_that_a_recorded_stack_of_another_branch_has() {
 }
 
 #[test]
-fn a_moved_or_removed_block_answers_whether_a_stack_was_moved() {
+fn removal_is_resolved_by_a_moved_or_removed_block() {
     let repository = rewritten();
     let moved = "moved {\n  from = \"/orders\"\n  to   = \"/team/orders\"\n}\n";
     repository.write("/moved.orch.hcl", moved);
@@ -266,7 +266,7 @@ fn a_moved_or_removed_block_answers_whether_a_stack_was_moved() {
 }
 
 #[test]
-fn a_plan_in_a_file_destroys_nothing_that_another_stack_has_by_now() {
+fn removal_from_a_file_keeps_resources_of_other_stacks() {
     let repository = orders();
     remove(&repository, "orders");
     assert_eq!(planned(&repository, ""), ["/orders delete"]);
@@ -283,7 +283,7 @@ fn a_plan_in_a_file_destroys_nothing_that_another_stack_has_by_now() {
 }
 
 #[test]
-fn commands_that_are_the_same_for_all_stacks_destroy_what_a_block_or_a_backend_tells_apart() {
+fn removal_with_equal_commands_needs_a_block_or_backend() {
     let repository = deployed(NAMELESS, &[("/orders", ""), ("/keep", "")]);
     remove(&repository, "orders");
     let same = "/orders blocked: its `destroy` command also destroys /keep, and its driver `cf` has no `backend`";
@@ -311,7 +311,7 @@ fn commands_that_are_the_same_for_all_stacks_destroy_what_a_block_or_a_backend_t
 }
 
 #[test]
-fn a_backend_that_is_not_on_record_is_that_of_the_commit() {
+fn removal_takes_an_unrecorded_backend_from_the_commit() {
     let driver = NAMED.replace(
         "  apply",
         "  backend = \"cf ${terramate.stack.name}\"\n  apply",
@@ -340,7 +340,7 @@ fn a_backend_that_is_not_on_record_is_that_of_the_commit() {
 }
 
 #[test]
-fn a_command_that_cannot_be_evaluated_may_be_the_same() {
+fn removal_is_blocked_by_commands_that_cannot_be_evaluated() {
     let driver = NAMED.replace("example-${terramate.stack.name}", "${global.resource}");
     let sandbox_globals = |repository: &Repository, stack: &str| {
         let globals = format!("globals {{\n  resource = \"{stack}\"\n}}\n");
@@ -363,7 +363,7 @@ fn a_command_that_cannot_be_evaluated_may_be_the_same() {
 }
 
 #[test]
-fn an_added_stack_never_blocks_the_removal_of_an_unlike_one() {
+fn removal_is_not_blocked_by_a_different_new_stack() {
     let repository = deployed(NAMED, &[("/s0", ""), ("/keep", "")]);
     for number in 1..4 {
         repository.git(&format!("rm -q -r s{}", number - 1));
@@ -379,7 +379,7 @@ fn an_added_stack_never_blocks_the_removal_of_an_unlike_one() {
 }
 
 #[test]
-fn two_ids_are_two_stacks_however_alike_they_are() {
+fn removal_distinguishes_stacks_by_id() {
     let repository = deployed(NAMED, &[("/old", "id = \"one\""), ("/keep", "")]);
     repository.git("mv old new");
     repository.write("/new/stack.orch.hcl", "stack {\n  id = \"two\"\n}\n");
@@ -395,7 +395,7 @@ fn two_ids_are_two_stacks_however_alike_they_are() {
 }
 
 #[test]
-fn half_of_the_content_makes_a_stack_look_moved() {
+fn removal_detects_a_move_by_half_of_the_content() {
     // The lines of two files, how many of each are found in the new stack, and whether it looks moved.
     for (first, second, is_moved) in [
         ((20, 20), (10, 0), true),
@@ -426,7 +426,7 @@ fn half_of_the_content_makes_a_stack_look_moved() {
 }
 
 #[test]
-fn a_removal_among_too_many_files_may_be_a_move() {
+fn removal_may_be_a_move_among_too_many_files() {
     let repository = deployed(NAMED, &[("/bulk", ""), ("/orders", ""), ("/keep", "")]);
     for number in 0..4001 {
         repository.write(&format!("/bulk/{number}"), number.to_string());

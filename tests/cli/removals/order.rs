@@ -45,7 +45,7 @@ fn chain() -> Repository {
 }
 
 #[test]
-fn users_are_destroyed_first() {
+fn removal_destroys_dependents_first() {
     carried_out(&chain(), &["-/c", "-/b", "-/a"]);
     // In several commits, in the wrong order.
     let repository = applied(&[
@@ -61,7 +61,7 @@ fn users_are_destroyed_first() {
 }
 
 #[test]
-fn users_are_destroyed_first_by_several_at_once() {
+fn removal_destroys_dependents_first_in_parallel() {
     let repository = chain();
     done(&repository, &format!("apply -j 4 {APPROVED}"));
     assert_eq!(
@@ -71,7 +71,7 @@ fn users_are_destroyed_first_by_several_at_once() {
 }
 
 #[test]
-fn what_only_the_removed_one_declared_counts() {
+fn removal_order_uses_declarations_of_removed_stacks() {
     let repository = applied(&[("/a", "before = [\"/b\"]"), ("/b", ""), ("/z", "")]);
     remove(&repository, "a b");
     carried_out(&repository, &["-/b", "-/a"]);
@@ -82,7 +82,7 @@ fn what_only_the_removed_one_declared_counts() {
 }
 
 #[test]
-fn a_survivor_leaves_before_what_it_used_is_destroyed() {
+fn removal_runs_after_the_update_of_kept_dependents() {
     let repository = applied(&[("/app", &after("/db")), ("/db", "")]);
     remove(&repository, "db");
     declare(&repository, "/app", "");
@@ -97,7 +97,7 @@ fn a_survivor_leaves_before_what_it_used_is_destroyed() {
 }
 
 #[test]
-fn what_a_survivor_could_not_leave_is_not_destroyed() {
+fn removal_is_skipped_if_a_kept_dependent_fails() {
     let repository = applied(&[("/app", &after("/db")), ("/db", "")]);
     remove(&repository, "db");
     declare(&repository, "/app", "");
@@ -111,7 +111,7 @@ fn what_a_survivor_could_not_leave_is_not_destroyed() {
 }
 
 #[test]
-fn a_user_is_destroyed_before_what_it_used_changes() {
+fn removal_runs_before_changes_of_dependencies() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a"))]);
     remove(&repository, "b");
     change(&repository, &["/a"]);
@@ -119,7 +119,7 @@ fn a_user_is_destroyed_before_what_it_used_changes() {
 }
 
 #[test]
-fn a_user_that_cannot_be_destroyed_keeps_nobody_from_changing_what_it_used() {
+fn removal_that_fails_does_not_block_changes_of_dependencies() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a"))]);
     remove(&repository, "b");
     change(&repository, &["/a"]);
@@ -131,7 +131,7 @@ fn a_user_that_cannot_be_destroyed_keeps_nobody_from_changing_what_it_used() {
 }
 
 #[test]
-fn a_survivor_that_used_what_goes_is_changed_first() {
+fn removal_runs_after_changes_of_kept_dependents() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a"))]);
     remove(&repository, "a");
     declare(&repository, "/b", "");
@@ -150,7 +150,7 @@ fn by_passed() -> Repository {
 }
 
 #[test]
-fn what_cannot_be_kept_to_is_told() {
+fn removal_order_reports_violated_constraints() {
     let repository = by_passed();
     let plan = done(&repository, "plan");
     let told = "/d is changed while /x still refers to it, which is then destroyed.\n";
@@ -163,7 +163,7 @@ fn what_cannot_be_kept_to_is_told() {
 }
 
 #[test]
-fn a_replace_that_comes_between_is_told() {
+fn removal_order_reports_constraints_violated_by_a_replace() {
     let repository = by_passed();
     assert_eq!(
         operations(&repository, "--replace d"),
@@ -187,7 +187,7 @@ fn a_replace_that_comes_between_is_told() {
 }
 
 #[test]
-fn one_side_of_a_diamond_goes_last() {
+fn removal_order_handles_one_side_of_a_diamond() {
     let repository = applied(&[
         ("/s1", ""),
         ("/s2a", &after("/s1")),
@@ -201,7 +201,7 @@ fn one_side_of_a_diamond_goes_last() {
 }
 
 #[test]
-fn a_tag_that_stacks_ran_after_counts_as_it_was_recorded() {
+fn removal_order_uses_recorded_tags() {
     let repository = applied(&[
         ("/base", "tags = [\"net\"]"),
         ("/a", "after = [\"tag:net\"]"),
@@ -219,14 +219,14 @@ fn a_tag_that_stacks_ran_after_counts_as_it_was_recorded() {
 }
 
 #[test]
-fn nested_stacks_go_before_those_around_them() {
+fn removal_destroys_nested_stacks_before_their_parents() {
     let repository = applied(&[("/a", ""), ("/a/b", ""), ("/a/b/c", ""), ("/z", "")]);
     remove(&repository, "a");
     carried_out(&repository, &["-/a/b/c", "-/a/b", "-/a"]);
 }
 
 #[test]
-fn a_cycle_on_record_is_destroyed_in_some_order_and_told() {
+fn removal_order_reports_recorded_cycles() {
     let repository = applied(&[("/a", ""), ("/b", &after("/a")), ("/z", "")]);
     // Newer: now it is the other way round, and only `/a` is applied again.
     declare(&repository, "/b", "");

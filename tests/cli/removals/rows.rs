@@ -12,7 +12,7 @@ use super::{
 use crate::support::Repository;
 
 #[test]
-fn what_was_removed_and_exists_is_destroyed() {
+fn removal_destroys_existing_stacks() {
     let repository = applied(&[("/legacy/queue", ""), ("/net", "")]);
     let commit = remove(&repository, "legacy");
     let plan = repository.orch("plan");
@@ -40,7 +40,7 @@ fn what_was_removed_and_exists_is_destroyed() {
 }
 
 #[test]
-fn what_was_removed_and_does_not_exist_is_forgotten() {
+fn removal_forgets_missing_stacks() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let commit = remove(&repository, "a");
     vanish(&repository, "a");
@@ -58,7 +58,7 @@ fn what_was_removed_and_does_not_exist_is_forgotten() {
 }
 
 #[test]
-fn what_is_only_read_or_has_no_driver_is_forgotten_without_a_question() {
+fn removal_forgets_read_only_stacks_without_asking_tools() {
     let repository = applied(&[
         ("/read", "mode = \"read\""),
         ("/none", "driver = \"none\""),
@@ -73,7 +73,7 @@ fn what_is_only_read_or_has_no_driver_is_forgotten_without_a_question() {
 }
 
 #[test]
-fn what_nobody_can_ask_about_is_destroyed() {
+fn removal_destroys_stacks_whose_driver_cannot_plan() {
     let repository = applied(&[("/a", "driver = \"unasked\""), ("/b", "")]);
     remove(&repository, "a");
     assert_eq!(planned(&repository, ""), ["/a delete"]);
@@ -83,7 +83,7 @@ fn what_nobody_can_ask_about_is_destroyed() {
 }
 
 #[test]
-fn without_evidence_nothing_is_done() {
+fn removal_needs_proof() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     fs::remove_dir_all(repository.path("/a")).unwrap();
     let plan = repository.orch("plan");
@@ -113,7 +113,7 @@ fn without_evidence_nothing_is_done() {
 }
 
 #[test]
-fn a_stack_with_the_same_id_elsewhere_is_that_stack() {
+fn removal_detects_a_move_by_id() {
     let repository = applied(&[("/net", "id = \"one\""), ("/b", "")]);
     repository.write("/net/object", "net");
     repository.commit();
@@ -139,7 +139,7 @@ fn a_stack_with_the_same_id_elsewhere_is_that_stack() {
 }
 
 #[test]
-fn a_stack_with_the_same_backend_elsewhere_is_that_stack() {
+fn removal_detects_a_move_by_backend() {
     let placed = "driver = \"placed\"\n  name = \"net\"";
     let repository = applied(&[("/net", placed), ("/b", "")]);
     repository.write("/net/object", "net");
@@ -158,7 +158,7 @@ fn a_stack_with_the_same_backend_elsewhere_is_that_stack() {
 }
 
 #[test]
-fn a_stack_that_was_moved_with_its_backend_is_on_record_at_its_new_path_after_an_apply() {
+fn removal_rekeys_a_stack_moved_with_its_backend() {
     let placed = "driver = \"placed\"\n  name = \"net\"";
     let repository = applied(&[("/net", placed), ("/b", "")]);
     repository.write("/net/object", "net");
@@ -176,7 +176,7 @@ fn a_stack_that_was_moved_with_its_backend_is_on_record_at_its_new_path_after_an
 }
 
 #[test]
-fn two_stacks_with_the_backend_of_one_that_is_gone_are_not_it() {
+fn removal_detects_no_move_to_two_stacks() {
     let placed = "driver = \"placed\"\n  name = \"net\"";
     let repository = applied(&[("/net", placed), ("/b", "")]);
     remove(&repository, "net");
@@ -203,7 +203,7 @@ fn two_stacks_with_the_backend_of_one_that_is_gone_are_not_it() {
 }
 
 #[test]
-fn a_driver_that_cannot_destroy_keeps_the_stack() {
+fn removal_keeps_stacks_whose_driver_cannot_destroy() {
     let repository = applied(&[("/a", "driver = \"lasting\""), ("/b", "")]);
     remove(&repository, "a");
     assert_eq!(
@@ -216,7 +216,7 @@ fn a_driver_that_cannot_destroy_keeps_the_stack() {
 }
 
 #[test]
-fn a_tool_that_cannot_say_whether_anything_exists_stops_the_plan() {
+fn removal_plan_fails_if_a_tool_cannot_answer() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     remove(&repository, "a");
     super::hook(&repository, "plan", "a", "echo no connection >&2; exit 7");
@@ -232,7 +232,7 @@ fn a_tool_that_cannot_say_whether_anything_exists_stops_the_plan() {
 }
 
 #[test]
-fn a_stack_that_was_moved_leaves_what_it_used() {
+fn removal_updates_a_moved_stack_before_its_dependencies() {
     let by_backend = "driver = \"placed\"\n  name = \"net\"";
     for kind in [by_backend, "id = \"one\""] {
         let after = format!("{kind}\n  after = [\"/db\"]");

@@ -23,7 +23,7 @@ fn saved() -> Repository {
 }
 
 #[test]
-fn a_file_that_was_changed_from_delete_to_forget_is_refused() {
+fn removal_refuses_a_file_changed_from_delete_to_forget() {
     let repository = saved();
     let saved = repository.outside().join("saved");
     let bytes = fs::read(&saved).unwrap();
@@ -58,7 +58,7 @@ fn is_stale(repository: &Repository, why: &str) {
 }
 
 #[test]
-fn a_plan_in_a_file_destroys_what_it_shows() {
+fn removal_from_a_file_destroys_the_shown_stacks() {
     let repository = saved();
     done(&repository, "apply ../saved");
     assert_eq!(acts(&repository), ["destroy /b", "destroy /a", "apply /c"]);
@@ -73,7 +73,7 @@ fn a_plan_in_a_file_destroys_what_it_shows() {
 }
 
 #[test]
-fn a_plan_whose_removal_was_reverted_destroys_nothing() {
+fn removal_from_a_file_refuses_a_reverted_removal() {
     let repository = saved();
     repository.git("revert --no-edit HEAD~1");
     is_stale(&repository, "/a: it is in the project again");
@@ -86,7 +86,7 @@ fn a_plan_whose_removal_was_reverted_destroys_nothing() {
 }
 
 #[test]
-fn a_plan_whose_removal_head_does_not_have_destroys_nothing() {
+fn removal_from_a_file_refuses_a_removal_that_head_lacks() {
     let repository = saved();
     repository.git("checkout -q base");
     repository.git("rm -q -r --cached a b");
@@ -104,7 +104,7 @@ fn a_plan_whose_removal_head_does_not_have_destroys_nothing() {
 }
 
 #[test]
-fn a_plan_of_something_that_was_recorded_anew_destroys_nothing() {
+fn removal_from_a_file_refuses_stacks_recorded_since() {
     let repository = saved();
     change_entry(&repository, "/a", |entry| {
         // Somebody has applied it again, where it still is.
@@ -115,7 +115,7 @@ fn a_plan_of_something_that_was_recorded_anew_destroys_nothing() {
 }
 
 #[test]
-fn what_somebody_else_has_destroyed_is_done() {
+fn removal_from_a_file_accepts_stacks_that_others_destroyed() {
     // By the same plan: on another machine, or in another run.
     let repository = saved();
     let copy = repository.outside().join("copy");
@@ -142,7 +142,7 @@ fn what_somebody_else_has_destroyed_is_done() {
 }
 
 #[test]
-fn a_plan_goes_on_after_a_destroy_that_failed() {
+fn removal_from_a_file_resumes_after_a_failed_destroy() {
     let repository = saved();
     hook(&repository, "destroy", "a", "exit 1");
     let said = fails(&repository, "apply ../saved", 1, "/a");
@@ -164,7 +164,7 @@ fn a_plan_goes_on_after_a_destroy_that_failed() {
 }
 
 #[test]
-fn a_plan_goes_on_with_what_it_did_not_come_to() {
+fn removal_from_a_file_resumes_with_the_rest() {
     let repository = saved();
     hook(&repository, "destroy", "b", "exit 1");
     fails(&repository, "apply ../saved", 1, "/b");
@@ -177,7 +177,7 @@ fn a_plan_goes_on_with_what_it_did_not_come_to() {
 }
 
 #[test]
-fn a_plan_that_only_forgets_is_carried_out_once() {
+fn removal_from_a_file_forgets_once() {
     let repository = applied(&[("/a", ""), ("/c", "")]);
     remove(&repository, "a");
     vanish(&repository, "a");
@@ -190,7 +190,7 @@ fn a_plan_that_only_forgets_is_carried_out_once() {
 }
 
 #[test]
-fn a_plan_is_carried_out_in_another_clone_of_the_same_state() {
+fn removal_from_a_file_works_in_another_clone() {
     let sandbox = prepared(&[("/a", ""), ("/b", "after = [\"/a\"]"), ("/c", "")]);
     let state = STATE.replace(
         "project = \"acme\"\n",
@@ -229,7 +229,7 @@ fn a_plan_is_carried_out_in_another_clone_of_the_same_state() {
 type Change = fn(&mut Value);
 
 #[test]
-fn a_plan_that_somebody_has_changed_is_refused() {
+fn removal_from_a_file_refuses_tampering() {
     let repository = saved();
     let cases: [(&str, Change); 6] = [
         ("the entry of `/a` says `delete`, and the mode", |saved| {

@@ -25,7 +25,7 @@ fn footer(repository: &Repository, arguments: &str) -> String {
 }
 
 #[test]
-fn a_removal_passes_every_filter_that_is_given() {
+fn removal_respects_all_filters() {
     let repository = repository();
     let (a, b, other) = ("/old/a delete", "/old/b delete", "/other delete");
     for (arguments, expected, out_of_scope) in [
@@ -59,7 +59,7 @@ fn a_removal_passes_every_filter_that_is_given() {
 }
 
 #[test]
-fn the_current_directory_is_a_filter() {
+fn removal_respects_the_current_directory() {
     let repository = repository();
     let plan = repository.orch_in("live", "plan");
     assert!(plan.stdout.contains(", 3 removals out of scope."), "{plan}");
@@ -78,7 +78,7 @@ fn the_current_directory_is_a_filter() {
 }
 
 #[test]
-fn a_removed_stack_is_named_in_a_list() {
+fn removal_accepts_stacks_from_a_list() {
     let repository = repository();
     let from = |stacks: &str| {
         let file = repository.outside().join("stacks");
@@ -97,7 +97,7 @@ fn a_removed_stack_is_named_in_a_list() {
 }
 
 #[test]
-fn an_apply_is_about_what_its_plan_is_about() {
+fn removal_respects_the_selection_of_apply() {
     let repository = repository();
     done(&repository, &format!("apply --tags prod {APPROVED}"));
     assert_eq!(acts(&repository), ["destroy /old/a"]);
@@ -110,7 +110,7 @@ fn an_apply_is_about_what_its_plan_is_about() {
 }
 
 #[test]
-fn no_removals_leaves_them_out_and_says_how_many() {
+fn no_removals_counts_the_removed_stacks() {
     let repository = repository();
     assert_eq!(planned(&repository, "--no-removals"), [""; 0]);
     assert!(footer(&repository, "--no-removals").contains(" 3 removals left out."));
@@ -135,7 +135,7 @@ fn no_removals_leaves_them_out_and_says_how_many() {
 }
 
 #[test]
-fn a_refresh_shows_none() {
+fn refresh_only_shows_no_removals() {
     let repository = repository();
     let plan = repository.orch("plan --refresh-only");
     assert_eq!(plan.code(), 0, "{plan}");
@@ -146,7 +146,7 @@ fn a_refresh_shows_none() {
 }
 
 #[test]
-fn a_destroy_includes_what_was_removed() {
+fn destroy_includes_removed_stacks() {
     let repository = repository();
     let listed = [
         "/live delete",
@@ -167,7 +167,7 @@ fn a_destroy_includes_what_was_removed() {
 }
 
 #[test]
-fn what_is_forgotten_by_hand_is_planned_no_more() {
+fn state_forget_ends_a_removal() {
     let repository = repository();
     done(&repository, "state forget /old/a");
     assert_eq!(planned(&repository, ""), ["/old/b delete", "/other delete"]);
@@ -175,7 +175,7 @@ fn what_is_forgotten_by_hand_is_planned_no_more() {
 }
 
 #[test]
-fn namespaces_decide_for_themselves() {
+fn removal_is_decided_per_namespace() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let in_dev = |arguments: &str| {
         let output = repository.orch_with(arguments, |orch| {

@@ -25,7 +25,7 @@ fn each() -> (Repository, String) {
 }
 
 #[test]
-fn text_has_the_commit_that_deletes_it() {
+fn removal_text_has_the_deleting_commit() {
     let (repository, commit) = each();
     repository.learn(&commit, "COMMIT");
     assert_snapshot!(repository.orch("plan"), @"
@@ -63,7 +63,7 @@ fn text_has_the_commit_that_deletes_it() {
 }
 
 #[test]
-fn json_has_all_of_it() {
+fn removal_json_is_complete() {
     let (repository, commit) = each();
     let applied = repository.git("rev-parse base");
     let plan = repository.orch("plan --format json").json();
@@ -98,7 +98,7 @@ fn json_has_all_of_it() {
 }
 
 #[test]
-fn markdown_has_a_row_for_each() {
+fn removal_markdown_has_a_row_for_each_stack() {
     let (repository, commit) = each();
     repository.learn(&commit, "COMMIT");
     let page = repository.orch("plan --format markdown");
@@ -118,7 +118,7 @@ fn markdown_has_a_row_for_each() {
 }
 
 #[test]
-fn an_apply_shows_what_is_destroyed_and_how_it_ends() {
+fn removal_output_shows_each_destroy_and_its_end() {
     let (repository, _) = each();
     let output = repository.orch("apply --auto-approve --allow-destroy=1 --disable-safeguards=all");
     assert_eq!(output.code(), 0, "{output}");
@@ -130,7 +130,7 @@ fn an_apply_shows_what_is_destroyed_and_how_it_ends() {
 }
 
 #[test]
-fn why_tells_what_a_plan_would_do() {
+fn why_shows_what_a_plan_would_do_with_a_removed_stack() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     let commit = remove(&repository, "a");
     let why = done(&repository, "why /a");
@@ -140,7 +140,7 @@ fn why_tells_what_a_plan_would_do() {
 }
 
 #[test]
-fn a_path_with_odd_characters_is_shown_printably() {
+fn removal_output_escapes_odd_paths() {
     let repository = applied(&[("/odd\u{7}dir", ""), ("/b", "")]);
     repository.git("rm -q -r --ignore-unmatch odd*");
     let (_, listed) = repository.try_git("/", "ls-files");

@@ -57,7 +57,7 @@ fn destroyed(repository: &Repository) -> Vec<String> {
 }
 
 #[test]
-fn a_local_state_is_used_where_it_is() {
+fn removal_uses_the_local_state_in_place() {
     let Some(repository) = applied() else { return };
     let seen = head(&repository);
     remove(&repository, "net app");
@@ -81,7 +81,7 @@ fn a_local_state_is_used_where_it_is() {
 }
 
 #[test]
-fn a_local_state_that_is_not_here_blocks() {
+fn removal_is_blocked_by_a_missing_local_state() {
     let Some(repository) = applied() else { return };
     remove(&repository, "net app");
     fs::remove_dir_all(repository.path("/net")).unwrap();
@@ -98,7 +98,7 @@ fn a_local_state_that_is_not_here_blocks() {
 }
 
 #[test]
-fn a_link_instead_of_a_state_is_not_followed() {
+fn removal_does_not_follow_a_link_instead_of_a_state() {
     let Some(repository) = applied() else { return };
     remove(&repository, "net app");
     let elsewhere = repository.outside().join("stolen.tfstate");
@@ -112,7 +112,7 @@ fn a_link_instead_of_a_state_is_not_followed() {
 }
 
 #[test]
-fn what_terraform_has_destroyed_already_is_forgotten() {
+fn removal_forgets_stacks_that_terraform_has_destroyed() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
     let text = repository.read("/app/terraform.tfstate");
@@ -125,7 +125,7 @@ fn what_terraform_has_destroyed_already_is_forgotten() {
 }
 
 #[test]
-fn a_new_stack_that_nobody_has_asked_may_have_the_backend() {
+fn removal_is_blocked_by_new_stacks_with_unknown_backends() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
     // Nobody takes it for the old one.
@@ -156,7 +156,7 @@ fn a_new_stack_that_nobody_has_asked_may_have_the_backend() {
 }
 
 #[test]
-fn a_state_that_is_committed_is_changed_in_the_tree() {
+fn removal_changes_a_committed_state_in_the_working_tree() {
     let Some(repository) = applied() else { return };
     repository.write("/.gitignore", ".terraform*\n");
     repository.commit();
@@ -175,7 +175,7 @@ fn a_state_that_is_committed_is_changed_in_the_tree() {
 }
 
 #[test]
-fn a_destroy_that_fails_leaves_the_state_as_it_is_then() {
+fn removal_that_fails_keeps_the_local_state() {
     let Some(repository) = applied() else { return };
     repository.write(
         "/app/more.tf",
@@ -205,7 +205,7 @@ fn a_destroy_that_fails_leaves_the_state_as_it_is_then() {
 }
 
 #[test]
-fn a_stack_of_the_tree_whose_backend_is_not_on_record_may_have_the_same() {
+fn removal_is_blocked_by_unrecorded_backends() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
     // As what `orch run terraform apply` has recorded.
@@ -224,7 +224,7 @@ fn a_stack_of_the_tree_whose_backend_is_not_on_record_may_have_the_same() {
 }
 
 #[test]
-fn nothing_is_forgotten_where_nobody_knows_which_state_to_look_at() {
+fn removal_forgets_nothing_without_a_known_state() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
     change_entry(&repository, "/app", |entry| {
@@ -246,7 +246,7 @@ fn nothing_is_forgotten_where_nobody_knows_which_state_to_look_at() {
 }
 
 #[test]
-fn an_apply_of_another_commit_that_failed_keeps_a_stack_whose_backend_is_not_on_record() {
+fn removal_keeps_stacks_of_a_failed_apply_without_recorded_backend() {
     let Some(repository) = applied() else { return };
     repository.write("/app/more.tf", "# more\n");
     repository.commit();
@@ -267,7 +267,7 @@ fn an_apply_of_another_commit_that_failed_keeps_a_stack_whose_backend_is_not_on_
 }
 
 #[test]
-fn a_link_in_the_commit_that_was_applied_leads_nowhere() {
+fn removal_does_not_follow_links_in_the_applied_commit() {
     let Some(repository) = applied() else { return };
     let victim = repository.outside().join("victim");
     fs::create_dir(&victim).unwrap();
@@ -293,7 +293,7 @@ fn a_link_in_the_commit_that_was_applied_leads_nowhere() {
 }
 
 #[test]
-fn the_copy_that_terraform_makes_of_a_state_stays() {
+fn removal_keeps_the_backup_of_a_local_state() {
     let Some(repository) = applied() else { return };
     remove(&repository, "app");
     done(&repository, &format!("apply {APPROVED}"));

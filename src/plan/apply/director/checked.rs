@@ -90,7 +90,7 @@ impl ApplyTurn<'_> {
         let driver = &self.stack.driver;
         let values = printed(driver, &self.folder)?;
         let mode = match self.operation {
-            Operation::Ask => StackMode::Read,
+            Operation::Plan => StackMode::Read,
             _ => StackMode::Manage,
         };
         if lacks_state(driver, mode, &values) {
@@ -102,7 +102,7 @@ impl ApplyTurn<'_> {
     /// Returns the values of `self` in the postconditions.
     fn itself(&self) -> SelfValue {
         let action = match (self.operation, self.has_acted) {
-            (Operation::Ask, _) => PlannedAction::Read,
+            (Operation::Plan, _) => PlannedAction::Read,
             (_, false) if self.asked == AskedAction::Create => PlannedAction::Adopt,
             (_, false) => PlannedAction::NoOp,
             (_, true) => match self.stack.shown.action {

@@ -73,7 +73,9 @@ impl Plan {
         let sign = match operation.operation {
             Operation::Destroy => "✗",
             Operation::Apply => signs.trim_start_matches('✗'),
-            Operation::Run | Operation::Ask => unreachable!("a plan runs no command of the user's"),
+            Operation::Run | Operation::Plan => {
+                unreachable!("a plan runs no command of the user's")
+            }
         };
         format!("{name}{sign}")
     }

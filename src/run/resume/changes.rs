@@ -33,21 +33,21 @@ pub struct WorkingTree<'a> {
 
 /// Changes since an earlier run.
 #[derive(Debug, Default)]
-pub struct Moved {
+pub struct ChangesSinceRun {
     pub graph: bool,
     /// The old and the new HEAD, if it has moved.
     pub head: Option<(CommitId, CommitId)>,
     /// Whether any file has changed.
     pub files: bool,
     /// The stacks that have changed, by path.
-    pub stacks: Vec<MovedStack>,
+    pub stacks: Vec<ChangedStack>,
     /// Why it is unknown which stacks have changed.
     pub unknown: Option<UnknownChanges>,
 }
 
 /// A stack that has changed since an earlier run.
 #[derive(Debug)]
-pub struct MovedStack {
+pub struct ChangedStack {
     pub stack: StackIndex,
     /// The file that makes it count as changed.
     pub file: ProjectPath,
@@ -87,9 +87,9 @@ fn commit(id: Option<&str>) -> String {
     }
 }
 
-impl Moved {
+impl ChangesSinceRun {
     /// Returns the stacks that had succeeded and have changed since.
-    pub fn invalidated(&self) -> impl Iterator<Item = &MovedStack> {
+    pub fn invalidated(&self) -> impl Iterator<Item = &ChangedStack> {
         self.stacks.iter().filter(|moved| moved.had_succeeded)
     }
 
@@ -102,17 +102,17 @@ impl Moved {
 impl EarlierRun {
     /// Finds the changes since: in the graph, and in the files of stacks. Without a repository, files are not
     /// compared. Adds problems as `--changed` does.
-    pub fn moved(
+    pub fn changes(
         &self,
         project: &Project,
         listing: &Listing,
         references: &References,
         working_tree: Result<Option<WorkingTree<'_>>, UnknownChanges>,
         problems: &mut Problems,
-    ) -> Moved {
-        let mut moved = Moved {
+    ) -> ChangesSinceRun {
+        let mut moved = ChangesSinceRun {
             graph: digest(&project.stacks, references) != self.record.header.graph,
-            ..Moved::default()
+            ..ChangesSinceRun::default()
         };
         let compared = working_tree
             .and_then(|tree| self.compare(project, listing, tree, &mut moved, problems));
@@ -126,7 +126,7 @@ impl EarlierRun {
         project: &Project,
         listing: &Listing,
         working_tree: Option<WorkingTree<'_>>,
-        moved: &mut Moved,
+        moved: &mut ChangesSinceRun,
         problems: &mut Problems,
     ) -> Result<(), UnknownChanges> {
         let header = &self.record.header;
@@ -183,7 +183,7 @@ impl EarlierRun {
     }
 
     /// Returns the stacks of the run that have changed, by path.
-    fn stacks_of(&self, changes: &Changes, stacks: &Stacks) -> Vec<MovedStack> {
+    fn stacks_of(&self, changes: &Changes, stacks: &Stacks) -> Vec<ChangedStack> {
         let recorded = self.record.stacks.iter().map(|stack| stack.path.as_str());
         let of_run: HashSet<&str> = recorded.collect();
         let own = changes
@@ -195,10 +195,10 @@ impl EarlierRun {
             .iter()
             .filter(|(stack, _)| !changes.stacks.contains_key(stack))
             .map(|(stack, trigger)| (*stack, &trigger.file));
-        let mut moved: Vec<MovedStack> = own
+        let mut moved: Vec<ChangedStack> = own
             .chain(triggered)
             .filter(|(stack, _)| !changes.dismissed.contains_key(stack))
-            .map(|(stack, file)| MovedStack {
+            .map(|(stack, file)| ChangedStack {
                 stack,
                 file: file.clone(),
                 had_succeeded: self.has_succeeded(stack, stacks),
