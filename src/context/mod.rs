@@ -14,6 +14,7 @@ mod rollback;
 mod standings;
 mod state;
 mod state_errors;
+mod state_snapshot;
 mod unmatched_filters;
 
 use std::mem::ManuallyDrop;
@@ -30,11 +31,12 @@ pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
 pub use self::standings::{no_status, state_config};
-pub use self::state::{Entries, Opened, StateSnapshot, failing_note};
+pub use self::state::{Entries, Opened, failing_note};
 pub use self::state_errors::{
     clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
     other_copies, quoted,
 };
+pub use self::state_snapshot::StateSnapshot;
 use crate::change::SinceBase;
 use crate::diagnostic::{self, Diagnostic};
 use crate::notice::Notices;

@@ -1,19 +1,15 @@
 //! The state of a project: its backend, and the checks that its document belongs to the project.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use super::standings::Digested;
 use super::state_errors::{clashing, foreign, from_read, from_store, missing};
 use crate::author::Author;
-use crate::change::{EntryIndex, InputDigests, had_stack_on_record, relocate};
+use crate::change::{EntryIndex, had_stack_on_record, relocate};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::git::{GitError, Repository};
 use crate::notice::Notices;
 use crate::project::Project;
 use crate::project::config::StateConfig;
-use crate::project::namespaces::Generations;
 use crate::project::stack::StackIndex;
 use crate::state::backend::{Backend, BackendReadError};
 use crate::state::clock::SystemClock;
@@ -23,22 +19,6 @@ use crate::state::open::open;
 use crate::state::retry::with_retries;
 use crate::state::store::StoreError;
 use crate::workspace::Workspace;
-
-/// The parts of the state that have been read so far.
-#[derive(Default)]
-pub struct StateSnapshot {
-    pub opened: Option<Opened>,
-    /// The recorded keys of stacks that `moved` blocks move, by their current keys.
-    pub relocated: BTreeMap<String, String>,
-    pub generations: Arc<Generations>,
-    pub(super) digested: Option<Digested>,
-    /// Whether to fetch applied commits that this clone lacks.
-    pub fetches_seen: bool,
-    /// The arguments of each `git fetch` that has run to compare HEAD with the applied commits.
-    pub(super) fetched: BTreeSet<Vec<String>>,
-    /// The digests that a plan depends on.
-    pub input_digests: Option<Rc<InputDigests>>,
-}
 
 /// The state's backend, and the project and user that use it.
 pub struct Opened {
