@@ -266,11 +266,11 @@ impl NoProof {
             NoProof::OtherHistory(commit, branch) => {
                 write!(f, "HEAD lacks the applied commit {}", commit.short())?;
                 match branch {
-                    BranchWith::Remote(branch) => write!(f, " and is on {branch}"),
+                    BranchWith::Remote(branch) => write!(f, ", which is on {branch}"),
                     BranchWith::Local(branch) => {
-                        write!(f, " and is only on the local branch {branch}")
+                        write!(f, ", which is only on the local branch {branch}")
                     }
-                    BranchWith::None => f.write_str(" and is on no branch in this clone"),
+                    BranchWith::None => f.write_str(", which is on no branch in this clone"),
                     BranchWith::Unknown => Ok(()),
                 }
             }

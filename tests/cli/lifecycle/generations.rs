@@ -32,7 +32,7 @@ fn approved(repository: &Repository, arguments: &str) -> String {
     done(repository, &format!("apply {APPROVED} {arguments}"))
 }
 
-/// Returns the generation of a stack recorded, and those that are not current.
+/// Returns the generation of a recorded stack, and those that are not current.
 fn generations(repository: &Repository, key: &str) -> (u64, Vec<u64>) {
     let entry = entry(repository, key);
     let number = |value: &Value| value["generation"].as_u64().unwrap_or(1);

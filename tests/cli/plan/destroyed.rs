@@ -23,7 +23,7 @@ fn with_state(stacks: &[(&str, &str)]) -> Repository {
     repository
 }
 
-/// The same with all stacks recorded.
+/// The same with all recorded stacks.
 fn recorded(stacks: &[(&str, &str)]) -> Repository {
     let repository = with_state(stacks);
     let adopted = repository.orch("state adopt --no-verify");

@@ -27,7 +27,7 @@ fn adopted(stacks: &str) -> Repository {
     adopt(Repository::of(sandbox))
 }
 
-/// Puts all stacks recorded.
+/// Puts all recorded stacks.
 fn adopt(repository: Repository) -> Repository {
     assert_eq!(repository.orch("state init").code(), 0);
     let adopted = repository.orch("state adopt --no-verify");
@@ -812,12 +812,12 @@ fn what_was_applied_on_another_branch_is_told_by_where_its_commit_is() {
     let said = |repository: &Repository| words(repository, "a").replace(&applied[..7], "COMMIT");
     assert_eq!(evidence(&repository), "/a absent other-history");
     assert_snapshot!(said(&repository), @"
-    a  # absent: HEAD lacks the applied commit COMMIT and is only on the local branch feature
+    a  # absent: HEAD lacks the applied commit COMMIT, which is only on the local branch feature
     fix      merge feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
     ");
     repository.git("push -q origin feature");
     assert_snapshot!(said(&repository), @"
-    a  # absent: HEAD lacks the applied commit COMMIT and is on origin/feature
+    a  # absent: HEAD lacks the applied commit COMMIT, which is on origin/feature
     fix      merge origin/feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
     ");
     // Another clone does not know the branch, and does not claim anything about it.
@@ -839,7 +839,7 @@ fn a_commit_that_is_on_no_branch_any_more_is_told_as_that() {
     repository.git("checkout -q main");
     repository.git("branch -q -D feature");
     assert_snapshot!(words(&repository, "a").replace(&applied[..7], "COMMIT"), @"
-    a  # absent: HEAD lacks the applied commit COMMIT and is on no branch in this clone
+    a  # absent: HEAD lacks the applied commit COMMIT, which is on no branch in this clone
     fix      check out a branch that has commit COMMIT; if there is none, check out commit COMMIT and run `orch destroy` on the stack there
     ");
 }

@@ -38,7 +38,7 @@ fn document(repository: &Repository) -> Value {
     serde_json::from_str(&repository.read("/.orch/state/default.json")).unwrap()
 }
 
-/// The stacks recorded, each with its id, the commit that it was applied from and its status.
+/// The recorded stacks, each with its id, the commit that it was applied from and its status.
 fn entries(repository: &Repository) -> Vec<String> {
     let stacks = document(repository)["stacks"].as_object().unwrap().clone();
     let id = |entry: &Value| entry["id"].as_str().unwrap_or("none").to_owned();

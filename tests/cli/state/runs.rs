@@ -56,7 +56,7 @@ fn does(repository: &Repository, script: &str) {
     repository.write("/../does", script);
 }
 
-/// The stacks recorded, each with its status.
+/// The recorded stacks, each with its status.
 fn statuses(repository: &Repository) -> String {
     let list = repository.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();

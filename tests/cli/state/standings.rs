@@ -46,7 +46,7 @@ fn adopted() -> Repository {
     repository
 }
 
-/// The stacks recorded, each with its status and the reason for it.
+/// The recorded stacks, each with its status and the reason for it.
 fn standings(repository: &Repository) -> Vec<String> {
     let list = repository.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();

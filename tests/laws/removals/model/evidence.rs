@@ -1,4 +1,4 @@
-//! What the history proves about stacks recorded that are not in the project.
+//! What the history proves about recorded stacks that are not in the project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::record::pairs;
 use super::{Ambiguous, Evidence, Model, Why, why};
 
 impl Model<'_> {
-    /// What the history proves about a stack recorded.
+    /// What the history proves about a recorded stack.
     pub(super) fn evidence(&self, key: usize, entry: &Entry) -> Evidence {
         let (scene, head) = (self.scene, &self.head);
         let short = |commit: usize| self.repository.short(commit);
@@ -77,9 +77,9 @@ impl Model<'_> {
                     "HEAD is behind origin/main: it lacks the applied commit {}",
                     short(seen)
                 ),
-                (false, true, Some(_)) => format!("{lacks} and is on origin/feature"),
-                (false, true, None) => format!("{lacks} and is only on the local branch work"),
-                (false, false, _) => format!("{lacks} and is on no branch in this clone"),
+                (false, true, Some(_)) => format!("{lacks}, which is on origin/feature"),
+                (false, true, None) => format!("{lacks}, which is only on the local branch work"),
+                (false, false, _) => format!("{lacks}, which is on no branch in this clone"),
             }));
         }
         if self.snapshot(seen)[key].block().is_none() {

@@ -36,7 +36,7 @@ pub(super) struct Answer {
     pub(super) unplanned: (usize, usize),
 }
 
-/// What is known of a stack recorded that belongs to no stack of the tree.
+/// What is known of a recorded stack that belongs to no stack of the tree.
 #[derive(Debug, Clone)]
 enum Evidence {
     /// These commits, any of which may be named, delete the stack. The code is that of the commit.
@@ -298,7 +298,8 @@ impl<'s> Model<'s> {
                 let is_behind = before.contains(&self.scene.head);
                 let how = if is_behind { "is behind" } else { "lacks" };
                 let short = self.repository.short(commit);
-                return Ok(Some(why(format!("HEAD {how} commit {short}"))));
+                let text = format!("HEAD {how} the last applied commit {short}");
+                return Ok(Some(why(text)));
             }
         }
         Ok(None)
@@ -376,7 +377,7 @@ impl<'s> Model<'s> {
         self.tree().into_iter().map(place).collect()
     }
 
-    /// Whether the history of HEAD has a commit that was applied to a stack recorded, with the stack.
+    /// Whether the history of HEAD has a commit that was applied to a recorded stack, with the stack.
     fn had_any(&self) -> bool {
         let had = |key: usize, commit: Seen| match commit {
             Seen::At(commit) => {
@@ -553,7 +554,7 @@ impl<'s> Model<'s> {
                 .filter(|&it| it != path && !self.block(it).is_read);
             let same = others.filter(|&it| place(it).is_some() && place(it) == place(path));
             let texts: Why = same
-                .map(|it| format!("the same backend as {}", PATHS[it]))
+                .map(|it| format!("it has the same backend as {}", PATHS[it]))
                 .collect();
             reasons.extend(Some(texts).filter(|texts| !texts.is_empty()));
         }
