@@ -1,8 +1,8 @@
-//! The folder `.orch` at the project root, and folders that are treated like it. Anyone may have put
-//! anything into them.
+//! The folder `.orch` at the project root, and folders that are treated like it. Anyone may have put anything into
+//! them.
 //!
-//! A link in it is not followed, wherever it leads: what is written here must not end up in another
-//! place, and the file that makes git ignore the folder must not hide what somebody else keeps there.
+//! Links in it are not followed: writes must not reach another place, and the file that makes git ignore the folder
+//! must not hide files of others there.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -14,10 +14,10 @@ use crate::on_disk::if_there;
 /// The name of the folder.
 pub const NAME: &str = ".orch";
 
-/// What makes git ignore it.
+/// The file that makes git ignore it.
 const IGNORE: &str = ".gitignore";
 
-/// The folder, which exists and is one.
+/// The folder, which exists.
 #[derive(Debug, Clone)]
 pub struct GuardedFolder {
     folder: PathBuf,
@@ -25,21 +25,18 @@ pub struct GuardedFolder {
     shown: String,
 }
 
-/// Why nothing can be written to the folder, or read from it. Paths are relative to the project root.
+/// Why the folder cannot be written or read. Paths are relative to the project root.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// Something is a link.
     #[error("`{0}` is a symbolic link, which orch does not follow")]
     Link(String),
-    /// Something is not what it should be.
+    /// A file or directory has the wrong kind.
     #[error("`{0}` is not a {1}")]
     WrongKind(String, &'static str),
-    /// The file system refuses.
     #[error("failed to {doing} `{path}`: {error}")]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// What it was tried with.
         path: String,
         error: io::Error,
     },
@@ -50,19 +47,18 @@ impl GuardedFolder {
     ///
     /// # Errors
     ///
-    /// If there is something that is not a folder.
+    /// If something else has this name.
     pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
         let folder = root.join(NAME);
         let shown = NAME.to_owned();
         Ok(is_directory(&folder, NAME)?.then_some(GuardedFolder { folder, shown }))
     }
 
-    /// Returns a directory that the user has named as such a folder, if it exists. How it is reached is
-    /// the user's affair: links on the way are followed.
+    /// Returns a directory of the user's choice as such a folder, if it exists. Links in its path are followed.
     ///
     /// # Errors
     ///
-    /// If there is something that is not a directory.
+    /// If it is not a directory.
     pub fn find_at(directory: &Path) -> Result<Option<Self>, Unusable> {
         let shown = directory.display().to_string();
         match directory.metadata() {
@@ -88,8 +84,8 @@ impl GuardedFolder {
         Ok(GuardedFolder { folder, shown })
     }
 
-    /// Returns the folder of a project, and creates it if there is none. Git ignores it from the
-    /// beginning, and only its owner can read it: commands may hold secrets.
+    /// Returns the folder of a project, and creates it if it is missing. Git ignores it from the beginning, and only
+    /// its owner can read it: commands may print secrets.
     pub fn create(root: &Path) -> Result<Self, Unusable> {
         let folder = root.join(NAME);
         make_directory(&folder, NAME)?;
@@ -99,8 +95,8 @@ impl GuardedFolder {
         Ok(place)
     }
 
-    /// Makes git ignore the folder, also if a killed process or a full disk has left it without the
-    /// file for that, or with an empty one. A file with content is left alone.
+    /// Makes git ignore the folder, even if a killed process or a full disk left an empty file for that, or none. A
+    /// file with content is left alone.
     pub fn hide(&self) -> Result<(), Unusable> {
         match self.open(IGNORE, OpenOptions::new().read(true)) {
             Ok(file) if file.metadata().is_ok_and(|metadata| metadata.len() > 0) => return Ok(()),
@@ -108,8 +104,7 @@ impl GuardedFolder {
             Err(Unusable::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
             Err(other) => return Err(other),
         }
-        // It is there as a whole or not at all: git would show the folder, and safeguards would
-        // refuse each further run.
+        // Written atomically: otherwise git might show the folder, and safeguards would refuse each further run.
         let new = format!("{IGNORE}.{}", std::process::id());
         let options = &mut OpenOptions::new();
         let mut file = self.open(&new, options.write(true).create(true).truncate(true))?;
@@ -148,13 +143,12 @@ impl GuardedFolder {
         Ok(directory)
     }
 
-    /// Creates a directory of the folder that only its owner can look into, if it is missing.
+    /// Creates a directory of the folder that only its owner can read, if it is missing.
     pub fn private_directory(&self, path: &str) -> Result<PathBuf, Unusable> {
         self.make_directory(path)
     }
 
-    /// Opens a file of the folder; only its owner can read a new one. The caller has checked the
-    /// directory that it lies in.
+    /// Opens a file of the folder; only its owner can read a new one. The caller has checked its directory.
     pub(crate) fn open(&self, path: &str, options: &mut OpenOptions) -> Result<File, Unusable> {
         let file = self.folder.join(path);
         let shown = self.shown(path);
@@ -173,7 +167,7 @@ impl GuardedFolder {
             .map_err(|error| failed("open", &shown, error))
     }
 
-    /// Returns whether something has this path, or may have.
+    /// Returns whether something has this path, or may have it.
     pub(crate) fn may_have(&self, path: &str) -> bool {
         let looked = if_there(self.folder.join(path).symlink_metadata());
         !matches!(looked, Ok(None))
@@ -183,7 +177,7 @@ impl GuardedFolder {
         format!("{}/{path}", self.shown)
     }
 
-    /// Returns whether the directory that a file lies in exists.
+    /// Returns whether the directory of a file exists.
     fn has_directory_of(&self, path: &str) -> Result<bool, Unusable> {
         match path.rsplit_once('/') {
             Some((directory, _)) => Ok(self.directory(directory)?.is_some()),
@@ -223,9 +217,8 @@ impl GuardedFolder {
         }
     }
 
-    /// Writes a file whose directory exists: whoever reads it sees the old bytes or the new ones, also
-    /// after a power cut. One process at a time may write it: what one that was killed has left is written
-    /// over.
+    /// Writes a file atomically in an existing directory: readers see the old bytes or the new ones, even after a
+    /// power cut. Only one process at a time may write it; a leftover of a killed one is overwritten.
     pub(crate) fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), Unusable> {
         let file = self.folder.join(path);
         if file
@@ -287,7 +280,7 @@ impl GuardedFolder {
     }
 }
 
-/// Waits until the names in the directory of a file are on the disk.
+/// Waits until the directory entries of a file are on the disk.
 #[cfg(unix)]
 fn sync_directory(file: &Path) -> io::Result<()> {
     match file.parent() {
@@ -296,7 +289,7 @@ fn sync_directory(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Windows offers no way to wait for names.
+/// Windows offers no way to wait for that.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
 fn sync_directory(_file: &Path) -> io::Result<()> {
@@ -336,13 +329,13 @@ pub(crate) fn failed(doing: &'static str, path: &str, error: io::Error) -> Unusa
     Unusable::Io { doing, path, error }
 }
 
-/// Lets the commands that are started from now on keep a file open, and with it the lock on it.
+/// Lets commands that are started from now on inherit a file, and with it the lock on it.
 #[cfg(unix)]
 pub(crate) fn let_commands_inherit(file: &File) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
-/// Does nothing: there is no such thing.
+/// Does nothing on this system.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
 pub(crate) fn let_commands_inherit(_file: &File) -> io::Result<()> {

@@ -1,6 +1,6 @@
-//! What a command has to say besides its result: notes, warnings, and problems of the configuration.
+//! The notices of a command, besides its result: notes, warnings, and problems of the configuration.
 //!
-//! The listener decides how a notice looks, and whether it is shown at all.
+//! The listener decides how a notice looks, and whether it is shown.
 
 use std::error::Error;
 use std::fmt::{self, Debug, Formatter};
@@ -18,11 +18,11 @@ pub enum Notice<'a> {
     Note(&'a str),
     /// Something that may be wrong.
     Warning(&'a str),
-    /// Something that keeps the command from what was asked.
+    /// An error that keeps the command from finishing.
     Error(&'a dyn Error),
     /// Files that could not be read, which a CI system also shows.
     Errors(&'a [&'a dyn Error], &'a Sources),
-    /// What the user can do about the notice before.
+    /// The fix for the previous notice.
     Help(&'a str),
     /// Problems of the configuration, with the files they point into.
     Diagnostics(&'a [Diagnostic], &'a Sources),
@@ -58,7 +58,7 @@ impl Notices {
         self.0(Notice::Warning(message));
     }
 
-    /// Gives an error, with its causes.
+    /// Sends an error, with its causes.
     pub fn error(&self, error: &dyn Error) {
         self.0(Notice::Error(error));
     }
@@ -88,7 +88,7 @@ impl Notices {
         self.0(Notice::Failures(failures, sources));
     }
 
-    /// Says what changes are measured from, and why.
+    /// Reports the base of changes, and its reason.
     pub fn base(&self, base: &str, reason: &str) {
         self.0(Notice::Base(base, reason));
     }

@@ -1,7 +1,7 @@
-//! Globs over the files of the project, for `watch`, `ignore` and what Terraform reads.
+//! Globs over the files of the project, for `watch`, `ignore` and the files that Terraform reads.
 //!
-//! `*`, `?` and `[…]` match within one component, `**` any number of components, `{a,b}` either.
-//! Patterns are matched as text; this module does not know what exists at a path.
+//! `*`, `?` and `[…]` match within one component, `**` any number of components, `{a,b}` either. Patterns are matched
+//! as text; this module doesn't know which paths exist.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,7 @@ pub struct Pattern {
     matcher: GlobMatcher,
 }
 
-/// A text that is not a pattern.
+/// Why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// It climbs above the project root.
@@ -59,8 +59,8 @@ impl Pattern {
         escaped
     }
 
-    /// Resolves what a user wrote in a file of `directory`: relative to the project root if it starts
-    /// with `/`, else relative to `directory`. A pattern that ends in `/` matches everything below.
+    /// Resolves a pattern in a file of `directory`: relative to the project root if it starts with `/`, else relative
+    /// to `directory`. A pattern that ends in `/` matches everything below.
     ///
     /// # Errors
     ///
@@ -108,12 +108,12 @@ impl Pattern {
         &self.directory
     }
 
-    /// Returns what follows the directory, as written.
+    /// Returns the rest after the directory, as written.
     pub fn rest(&self) -> &str {
         &self.rest
     }
 
-    /// Returns whether everything below a directory matches, whatever it may be.
+    /// Returns whether everything below a directory matches.
     pub fn matches_all_below(&self, directory: &ProjectPath) -> bool {
         let is_open = self.rest == "**" || self.rest.ends_with("/**");
         is_open && self.matches(&directory.join("any"))
@@ -144,7 +144,7 @@ fn within_names(glob: &str) -> String {
         } else {
             let is_negated = after.starts_with(['!', '^']);
             let start = taken + usize::from(is_negated);
-            // A bracket that comes first is one of the characters.
+            // A bracket that comes first is literal.
             let mut inside = rest[start..].char_indices().skip(1);
             let Some((length, _)) = inside.find(|(_, character)| *character == ']') else {
                 break;
@@ -152,7 +152,7 @@ fn within_names(glob: &str) -> String {
             taken = start + length;
             let class = &rest[..taken];
             if is_negated {
-                // A hyphen that comes last is one of the characters, too.
+                // A hyphen that comes last is literal, too.
                 let (class, hyphen) = match class.strip_suffix('-') {
                     Some(class) => (class, "-"),
                     None => (class, ""),

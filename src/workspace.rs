@@ -1,6 +1,6 @@
-//! The project that a command works in: its stacks, what they refer to, their order, and where the user is in it.
+//! The project of a command: stacks, references, order, and the working directory.
 //!
-//! Knows neither git nor the state.
+//! It knows neither git nor the state.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,21 @@ use crate::selection::graph::Graph;
 use crate::selection::made_first;
 use crate::selection::reference::References;
 
-/// A project that was read, whatever is wrong with it.
+/// A project that was read, valid or not.
 #[derive(Debug)]
 pub struct Workspace {
-    /// The configuration and the stacks.
     pub project: Project,
-    /// What stacks refer to in `after`, `before`, `wants` and others.
+    /// The references in `after`, `before`, `wants` and the like.
     pub references: References,
-    /// The order of all stacks.
     pub graph: Graph,
-    /// The files that may be inputs, if they were asked for.
+    /// The files that may be inputs, if requested.
     pub listing: Listing,
-    /// The working directory.
     pub directory: ProjectPath,
     /// How the root was found.
     pub rule: RootRule,
 }
 
-/// The project around a directory, which has not been read.
+/// The project around a directory, before it is read.
 #[derive(Debug)]
 pub struct LocatedProject {
     pub root: PathBuf,
@@ -38,16 +35,17 @@ pub struct LocatedProject {
 }
 
 impl LocatedProject {
-    /// Returns whether anything marks the root. If not, the root is the working directory, and nothing is kept there.
+    /// Returns whether anything marks the root. If not, the root is the working directory, and no
+    /// state is kept.
     pub fn is_marked(&self) -> bool {
         self.rule != RootRule::WorkingDirectory
     }
 
-    /// Reads the project, and its listing if `lists` is set.
+    /// Reads the project, with its listing if `lists` is set.
     ///
     /// # Errors
     ///
-    /// If no threads can be started. Everything else that is wrong is added to `problems`.
+    /// If no threads can be started. All other problems are added to `problems`.
     pub fn load(
         self,
         lists: bool,

@@ -150,10 +150,10 @@ fn table(project: &Project) -> Result<()> {
     print("what stays after the first stack", &|| {
         let record = NamedConstraints::new(project, graph, Some(document));
         let fate = |stack: StackIndex| match stack.get() {
-            0 => DestroyOutcome::Goes,
-            _ => DestroyOutcome::Stays,
+            0 => DestroyOutcome::Destroyed,
+            _ => DestroyOutcome::Kept,
         };
-        left_behind(project, graph, &record, fate, |_| DestroyOutcome::Stays);
+        left_behind(project, graph, &record, fate, |_| DestroyOutcome::Kept);
         Ok(())
     })?;
     let first = &BTreeSet::from([stacks[0]]);

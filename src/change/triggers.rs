@@ -93,7 +93,7 @@ impl TriggerReader<'_> {
     ) -> Result<TriggerFile, GitError> {
         let path = &file.path;
         if file.change == FileChange::Repository {
-            let message = format!("`{}` is a repository of its own", path.relative());
+            let message = format!("`{}` is another git repository", path.relative());
             let diagnostic = Diagnostic::warning(Code::InvalidTrigger, message)
                 .file(path.clone())
                 .note("triggers in it go unnoticed");

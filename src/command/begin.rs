@@ -1,4 +1,4 @@
-//! Why a run does not begin, and what is to be known of how it is recorded.
+//! Messages about how a run is recorded, and why it cannot begin.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::duration::local_time;
@@ -6,14 +6,13 @@ use crate::error::Error;
 use crate::notice::Notices;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{LockHolder, RunRecord, UnreadRun};
-use crate::run::begun::BeginError;
 use crate::run::recording::{Busy, RecordingNote};
+use crate::run::started::BeginError;
 use crate::source::Sources;
 
-/// How many stacks a message names.
 const MAX_NAMED: usize = 5;
 
-/// Shows what is worth telling about how a run is recorded.
+/// Prints notes about how a run is recorded.
 pub(super) fn show(notices: &Notices, note: &RecordingNote) {
     let unprotected = "a second run can start at the same time";
     let warning = match note {
@@ -23,7 +22,7 @@ pub(super) fn show(notices: &Notices, note: &RecordingNote) {
                 Some("apply") => {
                     "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file".to_owned()
                 }
-                // Whatever it was to find out is found out anew.
+                // The later run repeats the evaluation.
                 Some(_) => return,
             };
             let run = described(killed);
@@ -46,7 +45,7 @@ pub(super) fn show(notices: &Notices, note: &RecordingNote) {
     );
 }
 
-/// Describes a run: its id, command and beginning.
+/// Describes a run: its id, command and start.
 fn described(holder: &LockHolder) -> String {
     let words: Vec<_> = holder.command.iter().map(|word| word.0.clone()).collect();
     format!(
@@ -57,7 +56,7 @@ fn described(holder: &LockHolder) -> String {
     )
 }
 
-/// Says what to do about a later run that may have resumed one, and cannot be read.
+/// Suggests what to do about an unreadable run that may have resumed this one.
 pub(super) fn unread_hint(unread: &UnreadRun) -> String {
     format!(
         "it may have resumed the run: make its journal readable, or remove `.orch/runs/{}` if it did not",
@@ -65,7 +64,7 @@ pub(super) fn unread_hint(unread: &UnreadRun) -> String {
     )
 }
 
-/// Explains why a run does not begin. A run of drivers cannot run beside others.
+/// Explains why a run cannot begin. A run of drivers cannot run in parallel with others.
 pub(super) fn begin_error(error: BeginError, can_be_beside: bool) -> Error {
     match error {
         BeginError::Files(error) => Error::external(error),
@@ -156,8 +155,8 @@ fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
     Error::refused(message).hint(wait)
 }
 
-/// Names what may still run. Who holds the lock cannot be known: a command, or a process that it has
-/// left behind.
+/// Describes what may still run. The lock does not show whether a command of the run or a process
+/// that it left behind holds it.
 fn what_runs(record: &RunRecord) -> String {
     let mut stacks: Vec<String> = record
         .started()

@@ -1,4 +1,4 @@
-//! `--changed`: finding the base and the changes, and refusing where the base is unknown.
+//! `--changed`: finds the base and the changes, and refuses an unknown base.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,7 @@ use crate::printable::printable;
 use crate::project::Problems;
 use crate::selection::select::RecordedQuery;
 
-/// Returns the error of an unknown base, with a remedy. `fetched` says whether `--fetch` has done what
-/// it can.
+/// Returns the fix for an unknown base. `fetched` says whether `--fetch` has already tried.
 fn fix(why: &BaseUnknown, fetched: bool) -> String {
     match why {
         BaseUnknown::Refused { remedy, .. } => match (remedy.command(), remedy) {
@@ -37,7 +36,7 @@ fn fix(why: &BaseUnknown, fetched: bool) -> String {
         BaseUnknown::Git(GitError::Start(_)) => "install `git`, or add it to the PATH".to_owned(),
         BaseUnknown::Git(error) => match error.remedy() {
             Some(command) => format!("if you trust the repository, run `{command}`"),
-            None => "see what `git status` reports in this directory".to_owned(),
+            None => "run `git status` in this directory to see the cause".to_owned(),
         },
     }
 }
@@ -52,7 +51,7 @@ fn remedy_command(why: &BaseUnknown) -> Option<String> {
 }
 
 impl Context {
-    /// Notes about changes that select nothing.
+    /// Notes changes that select no stack.
     pub(super) fn note_unselectable(&self, since: &Since) {
         for removed in &since.removed {
             let since = match &since.base {
@@ -71,7 +70,7 @@ impl Context {
         }
     }
 
-    /// Finds what has changed, and prints the base.
+    /// Finds the changes, and prints the base.
     pub(super) fn changes(&mut self, query: &ChangeQuery) -> Result<Changes> {
         let base = match self.base(query) {
             Ok(base) => base,
@@ -85,7 +84,7 @@ impl Context {
                 return Err(error.refusing().hint(hint).with_refusal(refusal));
             }
         };
-        self.give_base(&SinceBase::Commit(base.clone()));
+        self.report_base(&SinceBase::Commit(base.clone()));
         let mut problems = std::mem::take(&mut self.problems);
         let changes = self.find_changes(base, query, &mut problems);
         self.problems = problems;
@@ -101,8 +100,8 @@ impl Context {
         Ok(changes)
     }
 
-    /// Adds a note to each reference that is an error because its stack was removed since the base.
-    /// Adds none if the base is unknown, or if other errors may hide stacks.
+    /// Adds a note to each invalid reference whose stack was removed since the base. Adds none if
+    /// the base is unknown, or if other errors may hide stacks.
     pub fn explain_references(&mut self, query: &ChangeQuery) {
         let Problems {
             diagnostics,
@@ -126,7 +125,7 @@ impl Context {
         let Ok(base) = self.base(&query) else {
             return;
         };
-        self.give_base(&SinceBase::Commit(base.clone()));
+        self.report_base(&SinceBase::Commit(base.clone()));
         // The command fails with these errors, so warnings about inputs and triggers can wait.
         let mut others = Problems::default();
         if let Ok(changes) = self.find_changes(base, &query, &mut others) {
@@ -141,7 +140,7 @@ impl Context {
             .note_removed(since, &mut problems.diagnostics);
     }
 
-    /// Returns how the stacks stand, and what is wanted of that.
+    /// Returns the requested statuses of the stacks.
     pub(super) fn recorded(
         &mut self,
         change: Option<&ChangeQuery>,
@@ -159,7 +158,8 @@ impl Context {
         })
     }
 
-    /// Returns the stacks that were removed since the base and pass the path filters, which are written as in the flags.
+    /// Returns the stacks that were removed since the base and match the path filters, as written
+    /// in the flags.
     pub fn removed_since(
         &mut self,
         query: &ChangeQuery,
@@ -180,7 +180,7 @@ impl Context {
         Ok(since)
     }
 
-    /// Returns what changes are measured from if that is the document.
+    /// Returns the changes since the state, if that is the base.
     fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
         let standings = self
             .read_standings(Some(query), false)

@@ -1,4 +1,4 @@
-//! Finding and loading the project that a command works in.
+//! Finds and loads the project of a command.
 
 use std::path::Path;
 
@@ -13,21 +13,20 @@ use crate::printable::printable;
 use crate::project::{Problems, discover};
 use crate::workspace::LocatedProject;
 
-/// What a command reads besides the configuration.
+/// The data that a command reads besides the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reads {
     pub status: ReadStatus,
-    /// Whether the listing that inputs are found by is read.
+    /// Whether the listing of possible inputs is read.
     pub listing: bool,
 }
 
-/// What is read of what git knows.
+/// How much of git's status is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadStatus {
     Nothing,
-    /// What is not committed, roughly: for the journal alone.
+    /// An inexact status, for the journal only.
     Rough,
-    /// What is not committed.
     Exact,
 }
 
@@ -45,7 +44,6 @@ impl Reads {
         listing: true,
     };
 
-    /// Adds the listing.
     #[must_use]
     pub fn with_listing(self) -> Self {
         Reads {
@@ -54,7 +52,6 @@ impl Reads {
         }
     }
 
-    /// Adds what git knows.
     #[must_use]
     pub fn with_status(self, status: ReadStatus) -> Self {
         Reads {
@@ -89,7 +86,7 @@ pub fn find_project(directory: &Path) -> Result<LocatedProject> {
     })
 }
 
-/// Notes if nothing marks the root; `meaning` is what else that means.
+/// Notes that nothing marks the root; `meaning` is a consequence.
 pub fn note_unmarked(notices: &Notices, found: &LocatedProject, meaning: &str) {
     if !found.is_marked() {
         notices.note(&format!(
@@ -100,7 +97,7 @@ pub fn note_unmarked(notices: &Notices, found: &LocatedProject, meaning: &str) {
 }
 
 impl Context {
-    /// Loads a project. git is read at the same time if that is asked for.
+    /// Loads a project, reading git at the same time if requested.
     pub fn load(found: LocatedProject, reads: Reads, notices: Notices) -> Result<Self> {
         note_missing_submodules(&notices, &found.root);
         let is_rough = reads.status == ReadStatus::Rough;
@@ -123,7 +120,7 @@ impl Context {
     }
 }
 
-/// Notes if stacks may be missing because submodules are not checked out.
+/// Notes that stacks may be missing because submodules are not checked out.
 fn note_missing_submodules(notices: &Notices, root: &Path) {
     let missing = match missing_submodules(root) {
         Ok(missing) => missing,

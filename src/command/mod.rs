@@ -1,8 +1,9 @@
-//! The commands, from the request to the answer. The program turns the command line into a request, and prints the
-//! answer.
+//! The commands, from request to answer. The program turns the command line into a request, and
+//! prints the answer.
 //!
-//! All runs go through [`RunSession`]. Nothing here knows the command line or a terminal: the program shows runs
-//! ([`RunTerminal`], [`RunOutput`]) and [notices](crate::notice), and asks the user.
+//! All runs use [`RunSession`]. This module knows neither the command line nor a terminal: the
+//! program shows runs ([`RunTerminal`], [`RunOutput`]) and [notices](crate::notice), and prompts
+//! the user.
 
 pub mod apply;
 mod begin;

@@ -1,4 +1,4 @@
-//! Which stacks a command selects.
+//! Selects the stacks of a command.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,10 +16,10 @@ use crate::selection::select::{
     DirectoryMatch, NamedStacks, PathFilter, Query, Reach, Selection, select,
 };
 
-/// How many wrong lines of a list of stacks are reported one by one.
+/// How many invalid lines of a list of stacks are reported one by one.
 const MAX_BAD_LINES: usize = 10;
 
-/// Which stacks a command selects, as far as that can be said without the project.
+/// The flags of a selection, before the project is known.
 pub struct SelectionRequest {
     /// The request for change detection, with `--changed`.
     pub change: Option<ChangeQuery>,
@@ -28,7 +28,7 @@ pub struct SelectionRequest {
     /// Whether missing commits are fetched.
     pub fetches: bool,
     pub missing: MissingStacks,
-    /// Whether git is asked which file makes a stack differ from what was applied.
+    /// Whether git is asked which file makes a stack differ from its applied inputs.
     pub explains: bool,
     pub tags: Vec<TagFilter>,
     pub no_tags: Vec<String>,
@@ -40,7 +40,7 @@ pub struct SelectionRequest {
     pub neighbours: Vec<(Reach, Option<&'static str>)>,
 }
 
-/// What a command does with recorded stacks that are not here.
+/// How a command treats recorded stacks that this commit lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingStacks {
     /// Statuses that only they have are refused.
@@ -51,7 +51,6 @@ pub enum MissingStacks {
     Named,
 }
 
-/// A list of stacks as it was read.
 pub struct NameList {
     /// Its source, for messages.
     pub source: String,
@@ -78,7 +77,7 @@ impl SelectionRequest {
 }
 
 impl Context {
-    /// Resolves the flags in the project, and asks git what has changed, if that is wanted.
+    /// Resolves the flags in the project, and finds the changes in git if requested.
     pub fn query(&mut self, request: SelectionRequest) -> Result<Query> {
         request.check_statuses()?;
         self.fetches_seen = request.fetches;
@@ -135,8 +134,8 @@ impl Context {
         })
     }
 
-    /// Refuses Terramate's names of the flags about neighbours where stacks share data: there, they
-    /// follow the data.
+    /// Refuses Terramate's names of the neighbour flags in projects where stacks share data: there,
+    /// they follow the data.
     fn refuse_terramate_names(&self, flags: &[(Reach, Option<&str>)]) -> Result<()> {
         let mut theirs = flags
             .iter()
@@ -167,10 +166,10 @@ impl Context {
         selection
     }
 
-    /// Prints a note if nothing is selected.
     pub fn note_if_empty(&self, query: &Query, selection: &Selection) {
         if selection.is_empty() {
-            self.notices.note(&self.why_nothing(query, selection));
+            self.notices
+                .note(&self.explain_empty_selection(query, selection));
             if self.project.stacks.is_empty() {
                 self.note_possible_stacks();
             }
@@ -186,16 +185,16 @@ impl Context {
         Err(Error::refused(problem).documented())
     }
 
-    /// Selects stacks, if there are any.
+    /// Selects stacks, if the project has any.
     pub fn select_any(&self, query: &Query) -> Selection {
         if let Some(since) = query.since() {
             self.note_unselectable(&since);
         }
-        self.warn_of_idle(query, &BTreeMap::new());
+        self.warn_of_unmatched_filters(query, &BTreeMap::new());
         self.select_silently(query)
     }
 
-    /// Selects stacks, if there are any, and leaves it to the caller to tell what was removed.
+    /// Like [`Self::select_any`], without notes about removed stacks.
     pub fn select_silently(&self, query: &Query) -> Selection {
         let selection = select(&self.project.stacks, &self.references, &self.graph, query);
         info!(selected = selection.len(), "selection");
@@ -218,14 +217,14 @@ impl Context {
         written.iter().map(filter).collect()
     }
 
-    /// Finds the stacks that a list names. What names none may name one on record, if that is allowed.
+    /// Finds the stacks that a list names. If allowed, other names may refer to recorded stacks.
     fn named(&self, list: NameList, names_missing: bool) -> Result<NamedStacks> {
         let NameList { source, text } = list;
         let stacks = &self.project.stacks;
         let mut lines: HashMap<StackIndex, usize> = HashMap::new();
         let mut bad = Vec::new();
         let mut missing = BTreeMap::new();
-        // Some editors and shells of Windows write this first.
+        // Some editors and shells on Windows write this first.
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         for (line, number) in text.lines().zip(1..) {
             let mut written = line.trim();
@@ -233,7 +232,7 @@ impl Context {
                 continue;
             }
             let mut found = stacks.written(&self.directory, written);
-            // The name of a directory may have blanks at its ends, as `list` prints it.
+            // A directory name may begin or end with spaces, as `list` prints it.
             if written != line
                 && let Ok(exact) = stacks.written(&self.directory, line)
                 && exact.len() > 0
@@ -246,7 +245,7 @@ impl Context {
                         lines.entry(stack).or_insert(number);
                     }
                 }
-                _ => match self.path_on_record(written).filter(|_| names_missing) {
+                _ => match self.recorded_path(written).filter(|_| names_missing) {
                     Some(path) => _ = missing.entry(path).or_insert(number),
                     None => bad.push((number, written)),
                 },
@@ -280,12 +279,12 @@ impl Context {
         })
     }
 
-    /// Returns the path that a stack would have on record.
-    fn path_on_record(&self, written: &str) -> Option<String> {
+    /// Returns the path that a stack would have in the state.
+    fn recorded_path(&self, written: &str) -> Option<String> {
         Some(self.directory.resolve(written).ok()?.to_string())
     }
 
-    /// Refuses lines of a list that name no stack, in the tree or on record.
+    /// Refuses lines of a list that name no stack of this commit or of the state.
     pub fn check_named(
         &self,
         named: Option<&NamedStacks>,

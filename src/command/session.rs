@@ -16,19 +16,18 @@ use crate::plan::planner::EndedOutput;
 use crate::project::stack::StackIndex;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::failure_text;
-use crate::run::begun::{BeginError, BegunRun, EndedRun};
 use crate::run::directed::Director;
 use crate::run::event::{RunSummary, Sink};
 use crate::run::execute::Streams;
 use crate::run::following::PreparedFollowUp;
+use crate::run::started::{BeginError, EndedRun, StartedRun};
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
 use crate::run::workflow::Follower;
 use crate::state::writer::WriterEnd;
 
-/// Shows a run.
 pub trait RunOutput: Sink {
-    /// Returns where the output of commands goes.
+    /// Returns the streams for the output of commands.
     fn streams(&self) -> Result<Streams<'static>>;
 
     /// Returns the logs, if the output is captured.
@@ -38,9 +37,7 @@ pub trait RunOutput: Sink {
     fn end(self: Box<Self>) -> EndedOutput;
 }
 
-/// Shows the runs of tools.
 pub trait RunTerminal {
-    /// Begins to show a run.
     fn output<'o>(&'o self, run: &ToolRun<'o>) -> Result<Box<dyn RunOutput + 'o>>;
 
     /// Shows why a tool failed in a stack, with its output.
@@ -52,9 +49,7 @@ pub trait RunTerminal {
     ) -> Result<()>;
 }
 
-/// A run of tools that is to be shown.
 pub struct ToolRun<'a> {
-    /// The root of the project.
     pub root: &'a Path,
     pub id: &'a str,
     /// The folder of the run, if it is recorded.
@@ -65,18 +60,18 @@ pub struct ToolRun<'a> {
     pub is_quiet: bool,
 }
 
-/// A run that has begun. Unless it is carried out, nothing of it is left when this is dropped.
+/// A run that has begun. If it is dropped before it runs, its files are removed.
 pub struct RunSession<'c> {
     pub(super) context: &'c Context,
-    begun: Option<BegunRun>,
+    begun: Option<StartedRun>,
 }
 
 impl<'c> RunSession<'c> {
-    /// Shows what is to be known of how the run is recorded. `can_be_beside` says whether others may run at the same
-    /// time.
+    /// Prints notes about how the run is recorded. `can_be_beside` says whether other runs may run
+    /// in parallel.
     pub(super) fn new(
         context: &'c Context,
-        begun: Result<BegunRun, BeginError>,
+        begun: Result<StartedRun, BeginError>,
         can_be_beside: bool,
     ) -> Result<Self> {
         let begun = begun.map_err(|error| begin_error(error, can_be_beside))?;
@@ -89,7 +84,7 @@ impl<'c> RunSession<'c> {
         })
     }
 
-    pub(super) fn begun(&self) -> &BegunRun {
+    pub(super) fn begun(&self) -> &StartedRun {
         self.begun.as_ref().expect("the run continues")
     }
 
@@ -102,7 +97,7 @@ impl<'c> RunSession<'c> {
         self.begun().id()
     }
 
-    /// Makes the run keep the state.
+    /// Makes the run record in the state.
     pub(super) fn keep_state(&mut self, lock: StateLock, plan: StatePlan) -> Result<()> {
         let begun = self.begun.take().expect("the run continues");
         let run = begun.id().to_owned();
@@ -114,7 +109,7 @@ impl<'c> RunSession<'c> {
         keep_release_samples(&self.context.project.root, self.begun(), samples);
     }
 
-    /// Makes policies follow the run; see [`BegunRun::follow`].
+    /// Makes policies follow the run; see [`StartedRun::follow`].
     pub(super) fn follow(
         &mut self,
         follower: Follower,
@@ -129,8 +124,8 @@ impl<'c> RunSession<'c> {
         Ok(())
     }
 
-    /// Runs the commands to their end. The sinks receive each event before the output does.
-    pub(super) fn carry_out(
+    /// Runs the commands until all have ended. The sinks receive each event before the output does.
+    pub(super) fn execute(
         mut self,
         mut output: Box<dyn RunOutput + '_>,
         sinks: &mut [&mut dyn Sink],
@@ -141,7 +136,7 @@ impl<'c> RunSession<'c> {
         let mut all: Vec<&mut dyn Sink> = Vec::new();
         all.extend(sinks.iter_mut().map(|sink| &mut **sink as &mut dyn Sink));
         all.push(&mut *output);
-        let ended = begun.carry_out(streams, &mut all, director);
+        let ended = begun.execute(streams, &mut all, director);
         let shown = output.end();
         if let Some(problem) = &ended.problem {
             self.context.notices.warning(&problem.to_string());
@@ -158,7 +153,8 @@ impl Drop for RunSession<'_> {
     }
 }
 
-/// Gives the failures of a run to the CI system, given the stack of each turn; `None` for a removed one.
+/// Reports the failures of a run to the CI system, given the stack of each turn; `None` for a
+/// removed one.
 pub(super) fn annotate(context: &Context, sequence: &[Option<StackIndex>], summary: &RunSummary) {
     let failures: Vec<_> = summary
         .endings
@@ -174,7 +170,7 @@ pub(super) fn annotate(context: &Context, sequence: &[Option<StackIndex>], summa
         .failures(&failures, &context.project.sources);
 }
 
-/// Returns whether anything could not be recorded in the state, and shows what.
+/// Returns whether the state lacks any records of the run, and prints which.
 pub(super) fn is_lost(context: &Context, ended: Option<&WriterEnd>, run: &str) -> bool {
     let Some(WriterEnd::Lost { loss, unkept }) = ended else {
         return false;

@@ -1,4 +1,4 @@
-//! The stack that a user names: by its path, relative to the working directory or to the project root.
+//! The stack that a user names by path, relative to the working directory or the project root.
 
 use crate::change::{Since, SinceBase};
 use crate::context::Context;
@@ -9,10 +9,10 @@ use crate::printable::{command_line, printable};
 use crate::project::stack::StackIndex;
 use crate::source::Spanned;
 
-/// How many stacks are listed where a name is not a path.
+/// How many stacks are suggested if a name is not a path.
 const MAX_KNOWN: usize = 5;
 
-/// What a user has typed for a stack: its path, and the key of an instance in brackets.
+/// The stack argument as typed: a path, and the key of an instance in brackets.
 #[derive(Debug, Clone, Copy)]
 pub struct StackArg<'a> {
     directory: &'a ProjectPath,
@@ -29,7 +29,6 @@ pub enum NotOneStack<'a> {
 }
 
 impl<'a> StackArg<'a> {
-    /// Takes what was typed in a directory.
     pub fn new(directory: &'a ProjectPath, written: &'a str) -> Self {
         StackArg { directory, written }
     }
@@ -40,7 +39,8 @@ impl<'a> StackArg<'a> {
         Ok((self.directory.resolve(directory)?, key))
     }
 
-    /// Returns the path from the project root, brackets and all; what was typed if that leads out of the project.
+    /// Returns the path from the project root, with brackets; the typed text if that leads out of
+    /// the project.
     pub fn from_root(self) -> String {
         let path = self.directory.resolve(self.written);
         path.map_or_else(|_| self.written.to_owned(), |path| path.to_string())
@@ -76,13 +76,13 @@ impl<'a> StackArg<'a> {
         known.filter(is_meant).collect()
     }
 
-    /// Asks whether one of some stacks was meant, if it is close to what was typed, which names none of them.
+    /// Suggests one of some stacks, if its path is close to the typed text.
     pub fn did_you_mean<'k>(self, known: impl Iterator<Item = &'k str>) -> Option<String> {
         did_you_mean(&self.from_root(), known)
     }
 }
 
-/// Asks whether a stack with nearly that path was meant, or an instance there.
+/// Suggests a stack with a similar path, or an instance there.
 pub(super) fn did_you_mean<'k>(
     path: &str,
     known: impl IntoIterator<Item = &'k str>,
@@ -107,8 +107,7 @@ impl Context {
         found.map_err(Error::documented)
     }
 
-    /// Returns the stack of the current directory, if there is one. If there are several, the document
-    /// says so.
+    /// Returns the stack of the current directory, if there is one. Several are an error.
     pub fn stack_here(&self) -> Result<Option<StackIndex>> {
         let here: Vec<StackIndex> = self.project.stacks.at(self.directory.as_str()).collect();
         if here.is_empty() {
@@ -120,8 +119,7 @@ impl Context {
         found.map_err(Error::documented)
     }
 
-    /// Returns the stacks at the path that the user gives: one, or the instances in a directory. If
-    /// there are none, the document says so.
+    /// Returns the stacks at the path that the user gives: one, or the instances in a directory.
     pub(super) fn stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
         let found = self.find_stacks(written, since);
         found.map_err(Error::documented)
@@ -187,7 +185,7 @@ impl Context {
         Err(Error::usage(message))
     }
 
-    /// Returns the stacks that have a text as their name, as their id or at the end of their path.
+    /// Returns the stacks with a text as their name, as their id or at the end of their path.
     fn known_as(&self, written: &str) -> Option<String> {
         if written.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! `orch trigger`: which stacks are marked, and what keeps a mark from counting.
+//! `orch trigger`: marks stacks as changed or unchanged.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -20,10 +20,9 @@ use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
 use crate::selection::select::Query;
 
-/// How many files a warning names.
 const MAX_NAMED: usize = 5;
 
-/// Which stacks to mark, and how.
+/// The stacks to mark, and how.
 pub struct TriggerRequest {
     /// A directory, maybe with the key of an instance; from the project root if it begins with `/`.
     pub path: PathBuf,
@@ -36,7 +35,6 @@ pub struct TriggerRequest {
     pub no_tags: Vec<String>,
 }
 
-/// Trigger files that were created.
 #[derive(Default)]
 pub struct WrittenTriggers {
     targets: Vec<TriggerTarget>,
@@ -51,7 +49,8 @@ impl WrittenTriggers {
         &self.files
     }
 
-    /// Says what the files do, and what keeps them from doing it. Fails if one could not be created.
+    /// Describes the effect of the files, and why they may have none. Fails if one could not be
+    /// created.
     pub fn note(self, context: &Context) -> Result<()> {
         let notices = &context.notices;
         let WrittenTriggers {
@@ -83,7 +82,7 @@ impl WrittenTriggers {
             }
             Err(error) => Err(error),
         };
-        // A later `--changed` reports what is wrong with git.
+        // A later `--changed` reports the git error.
         let ignored = ignored.unwrap_or_else(|error| {
             debug!(%error, "git failed to list ignored files");
             Vec::new()
@@ -191,8 +190,8 @@ impl Context {
             .diagnostics(&[diagnostic], &self.project.sources);
     }
 
-    /// Returns the directory of the project that a path of the command line means, relative to the
-    /// project root if it begins with `/`, else to the working directory.
+    /// Returns the directory of a command-line path: relative to the project root if it begins with
+    /// `/`, else to the working directory.
     fn place(&self, written: &Path) -> Result<ProjectPath> {
         let root = &self.project.root;
         let cannot = |why: String| cannot_trigger(written, &why);
@@ -259,7 +258,7 @@ impl Context {
         message
     }
 
-    /// Returns the rest of a message about a link in a path: where it leads.
+    /// Describes where a link in a path leads.
     fn where_it_leads(&self, path: &ProjectPath) -> String {
         let root = &self.project.root;
         let Ok(target) = dunce::canonicalize(path.to_host(root)) else {
@@ -271,7 +270,7 @@ impl Context {
         }
     }
 
-    /// Splits the key from a path of the command line, unless there is a directory of that name.
+    /// Splits the key from a command-line path, unless there is a directory of that name.
     fn split_key(&self, written: &Path) -> (PathBuf, Option<KeyFilter>) {
         let text = written.to_str().unwrap_or_default();
         let is_directory = || {
@@ -285,7 +284,7 @@ impl Context {
         }
     }
 
-    /// Returns what a trigger is for: the stacks in a directory, or those that a key chooses.
+    /// Returns the target of a trigger: the stacks in a directory, or those that a key selects.
     fn target_at(
         &self,
         place: ProjectPath,
@@ -318,8 +317,8 @@ impl Context {
         Err(cannot_trigger(written, &why))
     }
 
-    /// Returns triggers for the stacks that pass all filters; prints a note if there are none. If all
-    /// instances in a directory pass, they share one trigger.
+    /// Returns triggers for the stacks that match all filters; prints a note if there are none. If
+    /// all instances in a directory match, they share one trigger.
     fn targets_below(&self, query: &Query) -> Vec<TriggerTarget> {
         let stacks = &self.project.stacks;
         let place = &query.directory;

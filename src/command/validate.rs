@@ -1,30 +1,30 @@
-//! `orch validate`: everything that can be wrong is an error.
+//! `orch validate`: every problem is an error.
 
 use crate::change::{Use, trigger, unknown_paths};
 use crate::context::{Context, CyclesAre};
 use crate::diagnostic::Severity;
 use crate::error::{ErrorContext as _, Result};
 use crate::project::stack::{self, StackIndex};
-use crate::selection::attached::Attached;
 use crate::workspace::Workspace;
 
 impl Context {
-    /// Checks the whole project, and shows what is wrong. Returns what reads files whose paths cannot be determined.
+    /// Checks the whole project, and prints its problems. Returns the uses of files whose paths
+    /// cannot be determined.
     pub fn validate(&mut self) -> Result<Vec<Use>> {
         self.check_cycles(CyclesAre::Errors);
         let all: Vec<StackIndex> = self.project.stacks.iter().map(|(stack, _)| stack).collect();
         self.check_conditions(all.iter().copied());
-        // What is on record does not matter: for any generation, the same is wrong.
+        // The state does not matter: the problems are the same for any generation.
         let (_, problems) = self.evaluator().of_stacks(all.clone());
         self.add_shared(problems);
-        let (Workspace { project, .. }, problems) = self.parts();
-        if !project.policies.is_empty() {
-            Attached::resolve(project, &mut problems.diagnostics);
+        if !self.project.policies.is_empty() {
+            self.load_policies(|_, _| true)?;
         }
+        let (Workspace { project, .. }, problems) = self.parts();
         let unmatched = stack::unmatched(&project.stacks, &project.root);
         problems.diagnostics.extend(unmatched);
         trigger::check_all(&project.root, problems);
-        self.settle_problems();
+        self.add_sources();
         for diagnostic in &mut self.problems.diagnostics {
             diagnostic.severity = Severity::Error;
         }

@@ -1,4 +1,4 @@
-//! `orch why`: why stacks are selected or not, and what they run after.
+//! `orch why`: explains why stacks are selected or not, and their order.
 
 use super::select::SelectionRequest;
 use super::why_missing::MissingExplanation;
@@ -15,10 +15,10 @@ use crate::selection::attached::Attached;
 use crate::selection::select::{Query, Selection};
 use crate::selection::why::{Why, WhyQuestion, chain};
 
-/// Why some stacks are selected or not.
+/// Why stacks are selected or not.
 pub enum Explanation {
     Stacks(Box<StackExplanation>),
-    /// The stacks are recorded, and not here.
+    /// The stacks are recorded and this commit lacks them.
     Missing(Box<MissingExplanation>),
 }
 
@@ -146,7 +146,7 @@ impl Context {
         }
     }
 
-    /// Returns what a stack depends on.
+    /// Returns the inputs of a stack.
     fn inputs(
         &mut self,
         stack: StackIndex,
@@ -163,7 +163,7 @@ impl Context {
     }
 }
 
-/// Returns the error of a flag that has a meaning only with `--changed`.
+/// Returns the error of a flag that requires `--changed`.
 pub fn without_changed(flag: &str) -> Error {
     let message = format!("`{flag}` has no effect without `--changed`; add `--changed`");
     Error::usage(message)

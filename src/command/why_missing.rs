@@ -1,19 +1,19 @@
-//! `orch why` of a stack that is on record and not here
+//! `orch why` for recorded stacks that this commit lacks.
 
 use super::stack_arg::StackArg;
 use crate::change::CountedStates;
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
-use crate::plan::planner::{ForeseenRemoval, RecordedState};
+use crate::plan::planner::{RecordedState, RemovalOutlook};
 use crate::printable::printable;
 use crate::report::MissingStory;
 
-/// Recorded stacks that are not here.
+/// Recorded stacks that this commit lacks.
 pub struct MissingExplanation {
     recorded: RecordedState,
-    /// By key, what an apply would do.
-    stacks: Vec<(String, ForeseenRemoval)>,
+    /// By key: what an apply would do.
+    stacks: Vec<(String, RemovalOutlook)>,
 }
 
 impl MissingExplanation {
@@ -23,18 +23,18 @@ impl MissingExplanation {
             document,
             standings,
         } = &self.recorded;
-        let stories = self.stacks.iter().map(|(key, foreseen)| MissingStory {
+        let stories = self.stacks.iter().map(|(key, outlook)| MissingStory {
             path: key,
             entry: &document.stacks[key],
             stack: &standings.missing[key],
-            foreseen: foreseen.clone(),
+            outlook: outlook.clone(),
         });
         stories.collect()
     }
 }
 
 impl Context {
-    /// Explains the stacks that a path names if they are recorded and not here.
+    /// Explains the stacks that a path names, if they are recorded and this commit lacks them.
     pub(super) fn why_missing(&mut self, written: &str) -> Result<Option<MissingExplanation>> {
         let is_here = || {
             let found = self.project.stacks.written(&self.directory, written);
@@ -52,7 +52,7 @@ impl Context {
         let document = match self.read_and_digest(counted) {
             Ok(document) => document,
             Err(error) => {
-                // The path may just be wrong.
+                // The path may also be a typo.
                 self.notices.note(&format!(
                     "the recorded stacks are unknown: {}",
                     error.message()
@@ -88,11 +88,11 @@ impl Context {
             return Ok(None);
         }
         let named: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let foreseen = self.foreseen(&recorded, &named)?;
+        let outlook = self.removal_outlooks(&recorded, &named)?;
         self.report()?;
         Ok(Some(MissingExplanation {
             recorded,
-            stacks: keys.into_iter().zip(foreseen).collect(),
+            stacks: keys.into_iter().zip(outlook).collect(),
         }))
     }
 }

@@ -18,26 +18,26 @@ use crate::project::policy::OnPolicyError;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyRecord, RunRecord};
 use crate::record::samples::{Sample, Samples};
-use crate::run::begun::BegunRun;
 use crate::run::following::PreparedFollowUp;
 use crate::run::policies::LoadedPolicies;
+use crate::run::started::StartedRun;
 use crate::run::workflow::{
     self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
 };
 use crate::selection::attached::Attached;
 use crate::selection::select::Query;
 
-/// The word of a journal for turns that deploy.
+/// The journal's word for turns that deploy.
 pub(crate) const TRACKED: &str = "tracked";
 
-/// A workflow that goes on.
+/// An earlier workflow that is continued.
 pub(crate) struct EarlierWorkflow {
-    /// What its last run has on record of its policies.
+    /// Its last run's record of its policies.
     pub(crate) record: PoliciesRecord,
-    /// The ids of its runs, in their order.
+    /// The ids of its runs, in order.
     pub(crate) runs: Vec<String>,
     pub(crate) earlier: EarlierTurns,
-    /// The last of its runs that a failed policy or a limit has failed.
+    /// The last of its runs that a policy or a limit has failed.
     troubled: Option<String>,
 }
 
@@ -51,30 +51,30 @@ pub(crate) fn warn_of_unevaluated(notices: &Notices, n_turns: usize) {
     }
 }
 
-/// Lets policies follow a run that has begun. First, they are asked about turns of earlier runs, given by their
-/// positions in the workflow. `n_reopened` turns at the end of the workflow are added at once.
+/// Makes policies follow a run that has begun. They first evaluate turns of earlier runs, given by
+/// position in the workflow. `n_reopened` turns at the end of the workflow are added at once.
 pub(crate) fn follow(
     root: &Path,
-    begun: BegunRun,
+    begun: StartedRun,
     mut follower: Follower,
     followups: Vec<PreparedFollowUp>,
     unevaluated: Vec<usize>,
     n_reopened: usize,
-) -> Result<BegunRun> {
+) -> Result<StartedRun> {
     if begun.folder().is_some()
         && let Ok(Some(place)) = GuardedFolder::find(root)
     {
         follower.keep_samples(place);
     }
-    let result: io::Result<BegunRun> = begun.follow(follower, followups, unevaluated, n_reopened);
+    let result: io::Result<StartedRun> = begun.follow(follower, followups, unevaluated, n_reopened);
     result.context("failed to start the thread that asks policies")
 }
 
-/// Keeps the inputs that policies of a module want to be kept, with the run that has begun: as samples of a turn 0,
+/// Stores the inputs that a module's policies want to keep with the run: as samples of a turn 0,
 /// before the first.
 pub(crate) fn keep_release_samples(
     root: &Path,
-    begun: &BegunRun,
+    begun: &StartedRun,
     kept: &[(String, Box<RawValue>)],
 ) {
     if kept.is_empty() || begun.folder().is_none() {
@@ -86,7 +86,7 @@ pub(crate) fn keep_release_samples(
     let samples = Samples::of_run(place, begun.id());
     for (policy, input) in kept {
         let policy = policy.clone();
-        // A sample is worth no failure of a run.
+        // A missing sample does not fail a run.
         if let Err(error) = samples.write(&Sample { turn: 0, policy }, input) {
             debug!(%error, "a sample cannot be kept");
         }
@@ -94,7 +94,7 @@ pub(crate) fn keep_release_samples(
 }
 
 impl Context {
-    /// Returns the stacks that a query excludes: no policy brings them in.
+    /// Returns the stacks that a query excludes: no policy adds them.
     pub(crate) fn excluded(&self, query: Option<&Query>) -> BTreeSet<StackIndex> {
         let Some(query) = query.filter(|query| !query.exclude.is_empty()) else {
             return BTreeSet::new();
@@ -112,7 +112,7 @@ impl Context {
         excluded.collect()
     }
 
-    /// Returns what follows a workflow with loaded policies.
+    /// Returns the follower of a workflow with loaded policies.
     pub(crate) fn follower(
         &self,
         loaded: LoadedPolicies,
@@ -149,7 +149,6 @@ impl Context {
         Follower::new(worker, policies, attached, facts, inputs, workflow)
     }
 
-    /// Returns the digests of loaded policies, by name.
     pub(crate) fn policy_digests(&self, loaded: &LoadedPolicies) -> BTreeMap<String, String> {
         let blocks = self.project.policies.iter().zip(&loaded.policies);
         let digests = blocks.filter_map(|(block, policy)| {
@@ -160,7 +159,7 @@ impl Context {
     }
 }
 
-/// Checks that policies are those of an earlier run.
+/// Checks that the policies are those of an earlier run.
 pub(crate) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Result<()> {
     let names = then.digests.keys().chain(now.digests.keys());
     let mut changed = names.filter(|name| then.digests.get(*name) != now.digests.get(*name));
@@ -173,7 +172,7 @@ pub(crate) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Resu
 }
 
 impl EarlierWorkflow {
-    /// Takes the turns of the runs of a workflow, the first one first.
+    /// Takes the turns of a workflow's runs, the first run first.
     pub(crate) fn new(project: &Project, records: &[&RunRecord], record: PoliciesRecord) -> Self {
         let mut turns = EarlierTurns::new(records, &project.stacks);
         let attached = Attached::resolve(project, &mut Vec::new());
@@ -211,8 +210,8 @@ impl EarlierWorkflow {
         }
     }
 
-    /// Warns of what did not follow in earlier runs and will not follow now either, since nobody evaluates policies
-    /// again that have been evaluated.
+    /// Warns of follow-ups that earlier runs missed: policies are not evaluated again, so they will
+    /// not run now either.
     pub(crate) fn warn(&self, notices: &Notices) {
         if let Some(run) = &self.troubled {
             notices.warning(&format!(

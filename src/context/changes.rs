@@ -1,4 +1,4 @@
-//! What has changed since a commit: the base, and the files and stacks that differ from it.
+//! Finds the base of `--changed`, and the files and stacks that differ from it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::Problems;
 use crate::project::host::host_variable;
 
-/// What the user asks of change detection.
+/// The flags of change detection.
 #[derive(Clone)]
 pub struct ChangeQuery {
     pub base: Option<String>,
@@ -19,13 +19,12 @@ pub struct ChangeQuery {
 }
 
 impl ChangeQuery {
-    /// Returns the base that the user names.
     pub fn base(&self) -> Option<&str> {
         self.base.as_deref()
     }
 }
 
-/// Returns which changes are switched off: by the flag, else by the setting.
+/// Returns the kind of changes that is switched off: by the flag, else by the setting.
 fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
     match query {
         Some(is_on) => (!is_on).then_some(SwitchedOff::Flag),
@@ -34,7 +33,7 @@ fn switched_off(query: Option<bool>, setting: bool) -> Option<SwitchedOff> {
 }
 
 impl Context {
-    /// Returns which changes count that are not committed.
+    /// Returns which kinds of uncommitted changes count.
     pub fn counted(&self, query: Option<&ChangeQuery>) -> CountedStates {
         let settings = &self.workspace.project.settings;
         let asked = |of: fn(&ChangeQuery) -> Option<bool>| query.and_then(of);
@@ -44,7 +43,7 @@ impl Context {
         }
     }
 
-    /// Finds what has changed since a base, and adds warnings to `problems`.
+    /// Finds the changes since a base, and adds warnings to `problems`.
     pub fn find_changes(
         &mut self,
         base: Base,
@@ -52,7 +51,7 @@ impl Context {
         problems: &mut Problems,
     ) -> Result<Changes> {
         let counted = self.counted(Some(query));
-        // What does not count need not be known.
+        // If uncommitted changes do not count, git's status is not needed.
         let is_needed = counted.untracked.is_none() || counted.uncommitted.is_none();
         if let Err(error) = &self.known_git()?.status
             && is_needed
@@ -65,7 +64,7 @@ impl Context {
         changes.context("failed to find changes")
     }
 
-    /// Finds the base; fetches what is missing for that if the user allows it.
+    /// Finds the base. Fetches missing commits if the flags allow that.
     pub fn base(&mut self, query: &ChangeQuery) -> Result<Base, BaseUnknown> {
         let git = self.git.read(&self.workspace.project.root)?;
         let ci = match query.base {
@@ -92,7 +91,7 @@ impl Context {
             let Some(arguments) = remedy.fetch(deepened).filter(|_| query.fetch) else {
                 return Err(BaseUnknown::Refused { problem, remedy });
             };
-            // What did not help once does not help twice.
+            // A fetch that did not help is not repeated.
             if previous.as_ref() == Some(&arguments) {
                 let advice = "fetching did not help: name another base with `--base REV`";
                 let remedy = Remedy::Advice(advice.to_owned());

@@ -1,4 +1,4 @@
-//! Which generation of each stack is current: commands see it, and so does their environment.
+//! The current generation of each stack, for commands and their environments.
 
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
 impl Context {
-    /// Evaluates something for the generations that are current. What is on record is read only if a value
-    /// depends on that.
+    /// Evaluates for the current generations. The state is read only if a value depends on it.
     ///
     /// # Errors
     ///
-    /// If it cannot be read: nothing is to be run for another generation.
+    /// If the state cannot be read: a command must not run for the wrong generation.
     pub fn in_generations<T>(&mut self, evaluate: impl Fn(&Self) -> T) -> Result<T> {
         let value = evaluate(self);
         if !self.generations.were_asked() || self.project.settings.state.is_none() {
@@ -33,11 +32,11 @@ impl Context {
         Ok(evaluate(self))
     }
 
-    /// Computes the environments of stacks, and adds what is wrong with them to the diagnostics.
+    /// Computes the environments of stacks, and adds their problems to the diagnostics.
     ///
     /// # Errors
     ///
-    /// If they depend on what is on record, and that cannot be read.
+    /// If they depend on the state, and it cannot be read.
     pub fn environments(
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,
@@ -49,7 +48,7 @@ impl Context {
         Ok(known)
     }
 
-    /// Takes the generations of stacks from what is on record.
+    /// Takes the generations of stacks from the state.
     pub fn set_generations(&mut self, document: &Document) {
         let mut all = document.stacks.values();
         if all.all(|entry| entry.generation.is_first()) {
@@ -66,8 +65,7 @@ impl Context {
         self.generations = Arc::new(others.collect::<Generations>());
     }
 
-    /// Returns what evaluates the environments of stacks, for the generations that are current as far as they
-    /// have been found.
+    /// Returns the evaluator of environments, with the generations found so far.
     pub fn evaluator(&self) -> Environments<'_> {
         Environments::new(&self.project, host_environment())
             .in_generations(self.generations.clone())

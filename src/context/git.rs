@@ -1,4 +1,4 @@
-//! Git as a command sees it: the repository, and what is not committed.
+//! The repository and its uncommitted files, read once per command.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,22 @@ use super::Context;
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::git::{ChangedFile, CommitId, FileState, GitError, Repository};
 
-/// A read of git on another thread, while this one reads the project.
+/// Reads git on another thread while this one reads the project.
 ///
-/// The thread owns all that it needs, and only a caller that needs the snapshot waits for it: a command
+/// The thread owns its data, and only a caller that needs the snapshot waits for it. A command that
+/// ends early because of the configuration does not wait for git.
 /// that ends early because of the configuration does not wait for git.
 pub struct GitReader(thread::JoinHandle<Result<GitSnapshot, GitError>>);
 
-/// The repository, and the files that are not committed, as they were at one moment.
+/// The repository and its uncommitted files at one moment.
 pub struct GitSnapshot {
     pub repository: Repository,
     pub status: Result<Vec<ChangedFile>, Arc<GitError>>,
-    /// Whether the status need not be exact.
+    /// Whether the status may be inexact.
     pub is_rough: bool,
 }
 
-/// Git as far as it has been asked.
+/// Git, as far as it has been read.
 #[derive(Default)]
 pub enum GitState {
     #[default]
@@ -39,7 +40,7 @@ impl GitState {
         matches!(self, GitState::Unread)
     }
 
-    /// Returns the snapshot, which is taken unless there is one. After an error, git is asked again.
+    /// Returns the snapshot, taking it first if needed. After an error, git is read again.
     pub fn read(&mut self, root: &Path) -> Result<&mut GitSnapshot, GitError> {
         let snapshot = match std::mem::take(self) {
             GitState::Unread => read(root, false)?,
@@ -50,7 +51,6 @@ impl GitState {
         Ok(self.known_mut().expect("it has just been read"))
     }
 
-    /// Returns the snapshot if there is one.
     pub fn known(&self) -> Option<&GitSnapshot> {
         match self {
             GitState::Read(snapshot) => Some(snapshot),
@@ -66,7 +66,7 @@ impl GitState {
     }
 }
 
-/// Returns what is not committed, without saved plans: these are no work in progress.
+/// Returns the uncommitted files without saved plans, which are no work in progress.
 pub fn exact_status(repository: &Repository, root: &Path) -> Result<Vec<ChangedFile>, GitError> {
     let status = repository.status()?;
     Ok(without_plans(root, status))
@@ -97,7 +97,7 @@ fn read(root: &Path, is_rough: bool) -> Result<GitSnapshot, GitError> {
 }
 
 impl GitReader {
-    /// Starts to read; the status need not be exact if `is_rough`.
+    /// Starts to read; with `is_rough`, the status may be inexact.
     pub fn start(root: &Path, is_rough: bool) -> Self {
         let root: PathBuf = root.to_path_buf();
         GitReader(thread::spawn(move || read(&root, is_rough)))
@@ -112,17 +112,16 @@ impl GitReader {
 }
 
 impl Context {
-    /// Returns what git says, which is read unless it has been.
     pub fn git(&mut self) -> Result<&mut GitSnapshot, GitError> {
         self.git.read(&self.workspace.project.root)
     }
 
-    /// Returns the same after git was read.
+    /// Returns the snapshot if git has been read.
     pub fn known_git(&self) -> Result<&GitSnapshot> {
         self.git.known().context("git was read")
     }
 
-    /// Returns the commit of HEAD; nothing outside of git and before the first commit.
+    /// Returns the commit of HEAD; `None` outside of git and before the first commit.
     pub fn head(&mut self) -> Result<Option<CommitId>> {
         let failed = "failed to ask git for HEAD";
         match self.git() {
@@ -133,10 +132,10 @@ impl Context {
     }
 }
 
-/// What a saved plan ends with.
+/// How the comment at the end of a saved plan begins.
 pub(crate) const PLAN_MARK: &str = "orch plan ";
 
-/// Returns whether a file is a saved plan, by its last bytes: such a file is no work in progress.
+/// Returns whether a file is a saved plan, by its last bytes.
 fn is_saved_plan(file: &Path) -> bool {
     let found = || -> io::Result<bool> {
         if !file.symlink_metadata()?.is_file() {

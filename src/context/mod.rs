@@ -1,20 +1,20 @@
-//! What a command knows: the project, git and the state, each asked once and then kept.
+//! The data of a command: project, git and state, each read once.
 //!
-//! What is worth saying on the way goes to [`Notices`]; how it looks is not decided here.
+//! Notices go to [`Notices`], which decides how they look.
 
 mod changes;
+mod empty_selection;
 mod generations;
 mod git;
-mod guests;
-mod idle;
 mod moves;
-mod nothing;
+mod other_tools;
 mod private_folder;
 mod report;
 mod rollback;
 mod standings;
 mod state;
 mod state_errors;
+mod unmatched_filters;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::ManuallyDrop;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use self::changes::ChangeQuery;
+pub use self::empty_selection::{missing_quotes, quoted_key};
 pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitSnapshot, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
-pub use self::nothing::{missing_quotes, quoted_key};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
@@ -36,8 +36,8 @@ use self::standings::Digested;
 pub use self::standings::{no_status, state_config};
 pub use self::state::{Entries, Opened, failing_note};
 pub use self::state_errors::{
-    clashing, from_edit, from_lock, from_read, from_store, is_lost, locked, missing, quoted,
-    where_else,
+    clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
+    other_copies, quoted,
 };
 use crate::change::{InputDigests, SinceBase};
 use crate::diagnostic::{self, Diagnostic};
@@ -51,31 +51,27 @@ use crate::workspace::Workspace;
 /// How to mark the root of a project.
 pub const MARK_ROOT: &str = "write `orch { root = true }` to a file `orch.orch.hcl` in the root";
 
-/// A project, and what git and the state say about it as far as they have been asked.
+/// A project with the parts of git and the state that have been read so far.
 pub struct Context {
-    /// Never dropped: the process is about to end when it is no longer needed, and dropping tens of thousands of
-    /// stacks would cost a tenth of the time of a listing.
+    /// Never dropped: when it is no longer needed, the process is about to end. Dropping tens of
+    /// thousands of stacks would take a tenth of the time of a listing.
     pub(crate) workspace: ManuallyDrop<Workspace>,
-    /// What is wrong with all that has been read.
+    /// The problems of all files read so far.
     pub problems: Problems,
-    /// Where notices go.
     pub notices: Notices,
     pub git: GitState,
-    /// The state, once it has been opened.
     pub state: Option<Opened>,
-    /// The recorded keys of the stacks that `moved` blocks move, by their keys now.
+    /// The recorded keys of stacks that `moved` blocks move, by their current keys.
     pub relocated: BTreeMap<String, String>,
-    /// The generations of the stacks, once they have been found.
     pub generations: Arc<Generations>,
-    /// The digests of all stacks, once they have been computed.
     digested: Option<Digested>,
     /// Whether to fetch applied commits that this clone lacks.
     pub fetches_seen: bool,
-    /// The arguments of each `git fetch` that was run to compare HEAD with the applied commits.
+    /// The arguments of each `git fetch` that has run to compare HEAD with the applied commits.
     fetched: BTreeSet<Vec<String>>,
-    /// The digests that a plan rests on, once they have been computed.
-    pub grounds: Option<Rc<InputDigests>>,
-    /// The inputs that policies of a module asked to keep, with the names of the policies.
+    /// The digests that a plan depends on.
+    pub input_digests: Option<Rc<InputDigests>>,
+    /// The inputs that a module's policies asked to keep, with the names of the policies.
     pub release_samples: Vec<(String, Box<RawValue>)>,
 }
 
@@ -94,7 +90,6 @@ impl DerefMut for Context {
 }
 
 impl Context {
-    /// Returns the context of a project.
     pub fn new(workspace: Workspace, problems: Problems, git: GitState, notices: Notices) -> Self {
         Context {
             workspace: ManuallyDrop::new(workspace),
@@ -107,22 +102,21 @@ impl Context {
             digested: None,
             fetches_seen: false,
             fetched: BTreeSet::new(),
-            grounds: None,
+            input_digests: None,
             release_samples: Vec::new(),
         }
     }
 
-    /// Returns the project and the problems, so that both can be used at once.
+    /// Borrows the project and the problems at the same time.
     pub fn parts(&mut self) -> (&mut Workspace, &mut Problems) {
         (&mut self.workspace, &mut self.problems)
     }
 
-    /// Adds the files that problems point into, so that these can be drawn.
-    pub fn settle_problems(&mut self) {
+    /// Adds the source files of the problems, so that they can be quoted.
+    pub fn add_sources(&mut self) {
         self.problems.settle(&mut self.workspace.project.sources);
     }
 
-    /// Sorts the problems by their places.
     pub fn sort_problems(&mut self) {
         diagnostic::sort(
             &mut self.problems.diagnostics,
@@ -130,8 +124,8 @@ impl Context {
         );
     }
 
-    /// Gives what changes are measured from.
-    pub fn give_base(&self, base: &SinceBase) {
+    /// Reports the base of the changes.
+    pub fn report_base(&self, base: &SinceBase) {
         let (base, reason) = match base {
             SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
             SinceBase::Applied(base) => ("applied", base.to_string()),
@@ -139,7 +133,7 @@ impl Context {
         self.notices.base(base, &reason);
     }
 
-    /// Adds the problems of stacks, each with the stacks that have it.
+    /// Adds problems that several stacks share.
     pub fn add_shared(&mut self, problems: Vec<SharedProblem>) {
         for SharedProblem { diagnostic, stacks } in problems {
             let note = format!("evaluated for {}", self.names(&stacks));
@@ -147,8 +141,8 @@ impl Context {
         }
     }
 
-    /// Gives problems of stacks that end the command.
-    pub fn give_shared(&self, problems: Vec<SharedProblem>) {
+    /// Prints problems of stacks that end the command.
+    pub fn report_shared(&self, problems: Vec<SharedProblem>) {
         let with_stacks = problems
             .into_iter()
             .map(|SharedProblem { diagnostic, stacks }| {

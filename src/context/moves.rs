@@ -1,4 +1,4 @@
-//! Entries of the state whose stacks lie elsewhere now.
+//! Gives entries of the state the current paths of their stacks.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use crate::path::StackPath;
 use crate::project::stack::Stacks;
 use crate::state::document::Document;
 
-/// Gives the entries of stacks that lie elsewhere now the keys of their new paths.
+/// Rekeys the entries of moved stacks to their current paths.
 pub fn follow_moves(stacks: &Stacks, document: &mut Document) {
     let moved = EntryIndex::new(stacks, document).moved(stacks);
     document.rename(moved);
 }
 
-/// A stack of the tree that is on record under another key, as a plan has found: its path and the key.
+/// A stack that a plan has found to be recorded under another key: its path and that key.
 pub type FoundMove = (StackPath, String);
 
-/// Gives the entries of stacks that lie elsewhere now the keys of their new paths: those that their ids tell,
-/// and those that a plan has found.
+/// Rekeys the entries of moved stacks to their current paths: stacks with the same id, and those
+/// that a plan has found.
 pub fn follow_all(stacks: &Stacks, found: &[FoundMove], document: &mut Document) {
     follow_moves(stacks, document);
     let pairs = EntryIndex::new(stacks, document);

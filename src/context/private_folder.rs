@@ -1,5 +1,5 @@
-//! Folders of `.orch` that one process uses for itself: they go with it, and those of killed processes are
-//! swept up.
+//! Folders in `.orch` that one process uses. They are removed with the process; those of killed
+//! processes are removed later.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,28 +13,29 @@ use crate::error::{ErrorContext as _, Result};
 use crate::folder::{GuardedFolder, Unusable};
 use crate::project::discover::RootRule;
 
-/// The folder of `.orch` for answers and plans while they are made: both may hold secrets.
+/// The folder in `.orch` for answers and plans while they are made. Both may contain secrets.
 pub const PLANS: &str = "plans";
 
-/// How the names of these folders begin.
+/// The prefix of these folders' names.
 const PREFIX: &str = "orch-";
 
-/// The file of such a folder that is locked while it is used.
+/// The file in such a folder that is locked while the folder is in use.
 const IN_USE: &str = "in-use";
 
-/// How old a folder is, at least, that was never in use: one that was just made may be about to be.
+/// The minimum age of a folder without a lock file that is removed: a newer one may be about to get
+/// its lock.
 const NEVER_USED: Duration = Duration::from_mins(10);
 
-/// A folder that only its owner can look into, and that goes when this is dropped.
+/// A folder that only its owner can read, removed on drop.
 pub struct PrivateFolder {
     folder: TempDir,
-    /// Locked, so that nobody takes the folder for one that a killed process has left.
+    /// Locked, so that no other process removes the folder as a leftover.
     _in_use: File,
 }
 
 impl PrivateFolder {
-    /// Makes a folder in a place of `.orch`; where there is no project, or it cannot be written, where the system
-    /// has these.
+    /// Creates a folder below `.orch`. Without a project, or if that is not writable, creates it in
+    /// the system's temporary directory.
     pub fn of(context: &Context, place: &str) -> Result<Self> {
         let failed = "failed to make room in `.orch`";
         let place: Option<PathBuf> = if context.rule == RootRule::WorkingDirectory {
@@ -42,7 +43,7 @@ impl PrivateFolder {
         } else {
             let folder = GuardedFolder::create(&context.project.root);
             match folder.and_then(|folder| folder.private_directory(place)) {
-                // The checkout cannot be written.
+                // The checkout is read-only.
                 Err(Unusable::Io { error, .. }) if is_read_only(&error) => None,
                 directory => Some(directory.context(failed)?),
             }
@@ -50,7 +51,7 @@ impl PrivateFolder {
         Self::inside(place.as_deref()).context(failed)
     }
 
-    /// Makes a folder in another one, or where the system has these.
+    /// Creates a folder in another one, or in the system's temporary directory.
     pub fn inside(place: Option<&Path>) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
@@ -60,7 +61,7 @@ impl PrivateFolder {
             Some(place) => builder.tempdir_in(place),
             None => builder.tempdir(),
         }?;
-        // Nobody sees it before it is locked.
+        // Other processes see it only once it is locked.
         let new = folder.path().join("in-use.new");
         let in_use = File::create_new(&new)?;
         in_use.lock()?;
@@ -72,7 +73,6 @@ impl PrivateFolder {
         })
     }
 
-    /// Returns where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -83,8 +83,8 @@ fn is_read_only(error: &io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
-/// Removes the folders in a place that killed processes have left, each after `tidy` has seen it.
-/// The others are in use: somebody may be thinking about the plan in one.
+/// Removes the folders that killed processes have left, each after `tidy` has seen it. The others
+/// are in use: a user may be reading the plan in one.
 pub fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
     for entry in place.read_dir().into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -92,36 +92,36 @@ pub fn sweep(place: &Path, tidy: &dyn Fn(&Path)) {
         if !is_ours || !is_folder {
             continue;
         }
-        // Held while it is removed.
-        if let Some(_left) = left(&entry.path()) {
+        // Held while the folder is removed.
+        if let Some(_leftover) = claim_leftover(&entry.path()) {
             tidy(&entry.path());
-            // What cannot be removed is tried again by the next command.
+            // The next command tries again.
             _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Gives the lock of a file to the processes that this one starts, too: what a killed process has started may
-/// still be at work in its folder.
+/// Shares the lock of a file with child processes: those of a killed process may still work in its
+/// folder.
 #[cfg(unix)]
 fn share(file: &File) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
-/// What is started on Windows inherits nothing.
+/// Child processes on Windows inherit no handles.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
 fn share(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder that is not in use any more: its file, which is locked, if it ever was.
-struct Left(#[expect(dead_code, reason = "kept for its lock")] Option<File>);
+/// A folder that is no longer in use, with its locked file if it ever was.
+struct Leftover(#[expect(dead_code, reason = "kept for its lock")] Option<File>);
 
-/// Takes over a folder whose process is gone, and all that it has started.
-fn left(folder: &Path) -> Option<Left> {
+/// Takes over a folder whose process, and all its children, have ended.
+fn claim_leftover(folder: &Path) -> Option<Leftover> {
     match File::open(folder.join(IN_USE)) {
-        Ok(file) => file.try_lock().is_ok().then_some(Left(Some(file))),
+        Ok(file) => file.try_lock().is_ok().then_some(Leftover(Some(file))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let age = folder
                 .metadata()
@@ -129,7 +129,7 @@ fn left(folder: &Path) -> Option<Left> {
                 .ok()
                 .and_then(|made| made.elapsed().ok());
             age.is_some_and(|age| age > NEVER_USED)
-                .then_some(Left(None))
+                .then_some(Leftover(None))
         }
         Err(_) => None,
     }

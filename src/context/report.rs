@@ -1,4 +1,4 @@
-//! Showing what is wrong with a project, which ends a command if any of it is an error.
+//! Prints the problems of a project; errors end the command.
 
 use std::error::Error;
 
@@ -8,12 +8,11 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::selection::select::Selection;
 
-/// The severity of a cycle.
 #[derive(Clone, Copy)]
 pub enum CyclesAre<'a> {
     Errors,
     Warnings,
-    /// Errors if a selected stack is part of the cycle.
+    /// Errors if a selected stack is in the cycle.
     ErrorsWithin(&'a Selection),
 }
 
@@ -39,9 +38,9 @@ impl Context {
         self.problems.diagnostics.append(&mut found);
     }
 
-    /// Shows all problems. Must be called once. Errors end the command, warnings do not.
+    /// Prints all problems. Call it once. Errors end the command, warnings do not.
     pub fn report(&mut self) -> Result<()> {
-        self.settle_problems();
+        self.add_sources();
         self.sort_problems();
         let (sources, problems) = (&self.project.sources, &self.problems);
         self.notices.annotated(&problems.diagnostics, sources);

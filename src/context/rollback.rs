@@ -1,4 +1,4 @@
-//! Refusing to revert a commit that was applied and that HEAD lacks.
+//! Refuses to revert an applied commit that HEAD lacks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
-/// The flags about rollbacks.
 #[derive(Debug, Clone, Copy)]
 pub struct RollbackFlags {
     /// `--allow-rollback`.
@@ -18,8 +17,8 @@ pub struct RollbackFlags {
 }
 
 impl Context {
-    /// Returns the stacks that an apply of HEAD would roll back; fetches the commits that this
-    /// needs, if the flags say so.
+    /// Returns the stacks that an apply of HEAD would roll back. Fetches the necessary commits if
+    /// the flags allow that.
     pub fn rollbacks(
         &mut self,
         document: &Document,
@@ -54,7 +53,7 @@ impl Context {
         }
     }
 
-    /// Runs `git fetch`, unless it was already run.
+    /// Runs `git fetch` with these arguments, once.
     pub fn fetch_applied(&mut self, arguments: Vec<String>) -> Result<()> {
         if self.fetched.contains(&arguments) {
             return Ok(());
@@ -83,7 +82,7 @@ impl Context {
         Ok(())
     }
 
-    /// Refuses to roll back any of these stacks, unless the flags allow it.
+    /// Refuses to roll back these stacks, unless the flags allow it.
     pub fn refuse_rollbacks(
         &mut self,
         document: &Document,

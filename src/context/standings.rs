@@ -1,4 +1,4 @@
-//! How stacks stand according to the document of applied stacks, for the flags and commands that ask.
+//! Compares the stacks with the state, for the flags and commands that need their status.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -25,19 +25,17 @@ use crate::project::{Problems, Project, stack};
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
-/// The base that is the document, unless the project keeps no state.
+/// The base that refers to the state, if the project keeps one.
 const APPLIED: &str = "applied";
 
-/// What has gone wrong where the default branch cannot be fetched.
+/// The error if the default branch cannot be fetched.
 const FETCH_FAILED: &str = "failed to fetch the default branch";
 
-/// How many stacks a note names.
 const MAX_NAMED: usize = 3;
 
-/// Digests of all stacks.
 pub(super) struct Digested {
     digests: Rc<InputDigests>,
-    /// Which changes count that are not committed.
+    /// Which kinds of uncommitted changes count.
     counted: CountedStates,
 }
 
@@ -45,7 +43,7 @@ pub(super) struct Digested {
 ///
 /// # Errors
 ///
-/// If there is none, or if it is wrong.
+/// If there is none, or it is invalid.
 pub fn state_config(project: &Project, notices: &Notices) -> Result<StateConfig> {
     let Some(block) = &project.settings.state else {
         let what = "this project keeps no state";
@@ -62,12 +60,12 @@ pub fn state_config(project: &Project, notices: &Notices) -> Result<StateConfig>
 }
 
 impl Context {
-    /// Returns whether the user means the document by the base.
+    /// Returns whether the base of the changes is the state.
     pub fn is_applied(&self, query: &ChangeQuery) -> bool {
         query.base() == Some(APPLIED) && self.project.settings.state.is_some()
     }
 
-    /// Returns how the stacks stand; `change` says which changes count, and gives a note of what it is measured from.
+    /// Returns the statuses of the stacks. `change` says which changes count; its base is noted.
     pub fn read_standings(
         &mut self,
         change: Option<&ChangeQuery>,
@@ -81,7 +79,7 @@ impl Context {
         let address = self.opened()?.backend.address();
         let standings = self.standings_in(&document, address, counted, explains)?;
         if change.is_some() {
-            self.give_base(&SinceBase::Applied(standings.base.clone()));
+            self.report_base(&SinceBase::Applied(standings.base.clone()));
             note_absent(&self.notices, &standings);
         }
         Ok(standings)
@@ -100,11 +98,11 @@ impl Context {
         Ok(self.state.as_mut().expect("it has just been opened"))
     }
 
-    /// Reads the document of this project, and makes the digests of all stacks at the same time.
+    /// Reads the document of this project, and digests all stacks at the same time.
     ///
     /// # Errors
     ///
-    /// If the document cannot be used; else, if the digests cannot be made.
+    /// If the document is unusable; else, if the stacks cannot be digested.
     pub fn read_and_digest(&mut self, counted: CountedStates) -> Result<Document> {
         self.opened()?;
         let opened = self.state.take().context("it has just been opened")?;
@@ -122,7 +120,7 @@ impl Context {
         self.relocated = opened.relocate(&self.workspace.project, &mut document)?;
         let mut checked = opened.check_stacks(&self.workspace.project, &document);
         if checked.is_err() && self.fetches_seen && digested.is_ok() {
-            // What is fetched may show that the stacks on record were here.
+            // Fetched commits may show that the recorded stacks belong to this project.
             let address = opened.backend.address();
             self.standings_in(&document, address, counted, false)?;
             let opened = self.state.as_mut().context("it has been opened")?;
@@ -134,7 +132,7 @@ impl Context {
         Ok(document)
     }
 
-    /// Notes that a branch or tag has the name that means the document.
+    /// Notes that a branch or tag has the name that refers to the state.
     fn note_namesake(&mut self) -> Result<()> {
         let notices = self.notices.clone();
         let Some(repository) = &self.opened()?.repository else {
@@ -157,7 +155,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns how the stacks stand according to the document at an address.
+    /// Returns the statuses of the stacks according to the document at an address.
     pub fn standings_in(
         &mut self,
         document: &Document,
@@ -178,7 +176,7 @@ impl Context {
         };
         let mut found = self.compare(document, address, counted, explains)?;
         match fetched {
-            // Without the commits there is no evidence, and that is said.
+            // Without the commits, no removal is proven.
             Err(error) => self.notices.warning(&error.message()),
             Ok(()) if missing_history(&found) == history => found.lose_commits(),
             Ok(()) => {}
@@ -186,14 +184,14 @@ impl Context {
         Ok(found)
     }
 
-    /// Fetches the branch that is now the default one of the remote: it may have a removed stack again.
+    /// Fetches the remote's current default branch: it may have a removed stack again.
     fn fetch_default_branch(&mut self) -> Result<()> {
         let git = self.git.known_mut().context("git was read")?;
         let repository = &mut git.repository;
         let query = BaseQuery::of(&self.workspace.project.settings);
         let branch = match ask_default_branch(repository, &query) {
             Ok(Some(branch)) => branch,
-            // Where it is unknown, that blocks the removals.
+            // If it is unknown, that blocks the removals.
             Ok(None) | Err(BaseUnknown::Refused { .. } | BaseUnknown::Unclear(_)) => return Ok(()),
             Err(BaseUnknown::Git(error)) => {
                 return Err(error).context(FETCH_FAILED);
@@ -205,7 +203,7 @@ impl Context {
         }
         self.notices
             .note(&format!("running `{}`", fetch_command(&arguments)));
-        // Where the remote no longer has the branch, nothing is known.
+        // If the remote no longer has the branch, nothing is known.
         repository.fetch(&arguments).context(FETCH_FAILED)?;
         let RemoteBranch { remote, branch } = branch;
         let known = repository
@@ -218,7 +216,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns how the stacks stand, once digests have been made.
+    /// Returns the statuses of the stacks from their digests.
     fn compare(
         &self,
         document: &Document,
@@ -243,7 +241,7 @@ impl Context {
         let git = self.known_git()?;
         let status = match &git.status {
             Ok(status) => status.clone(),
-            // What does not count need not be known.
+            // If uncommitted changes do not count, git's status is not needed.
             Err(_) if counted.untracked.is_some() && counted.uncommitted.is_some() => Vec::new(),
             Err(error) => return Err(no_status(error)),
         };
@@ -262,7 +260,7 @@ impl Context {
         }))
     }
 
-    /// Makes the digests of all stacks, unless that has been done.
+    /// Digests all stacks, once.
     fn digest(&mut self, counted: CountedStates) -> Result<()> {
         let done = self.digested.as_ref();
         if done.is_some_and(|done| done.counted == counted) {
@@ -317,9 +315,9 @@ impl Context {
         Ok(())
     }
 
-    /// Makes the digests that a plan rests on, if there is a git repository: as they are on disk, but what tools
-    /// write when they are initialised is as it is committed.
-    pub fn digest_grounds(&mut self) -> Result<()> {
+    /// Digests the inputs that a plan depends on, in a git repository. Files count as they are on
+    /// disk, except those that `init` of a tool writes: these count as committed.
+    pub fn digest_inputs(&mut self) -> Result<()> {
         match self.git() {
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => return Ok(()),
             git => _ = git.context("failed to ask git")?,
@@ -331,7 +329,7 @@ impl Context {
             file.state != FileState::Committed && is_written_by_tools(&file.path)
         });
         if written.is_empty() {
-            self.grounds = Some(digests);
+            self.input_digests = Some(digests);
             return Ok(());
         }
         let made = digests_of(
@@ -339,17 +337,17 @@ impl Context {
             &self.listing,
             &git.repository,
             &others,
-            // They have been told of.
+            // They have already been reported.
             &mut Problems::default(),
         );
-        self.grounds = Some(Rc::new(
+        self.input_digests = Some(Rc::new(
             made.context("failed to read the inputs of the stacks")?,
         ));
         Ok(())
     }
 
-    /// Returns the files that tools have written, that git knows, and that have changed since its status was
-    /// read, as far as that can be told.
+    /// Returns the tracked files that tools have rewritten since git's status was read, as far as
+    /// known.
     pub fn rewritten_by_tools(&self) -> Vec<ProjectPath> {
         let Some(GitSnapshot {
             repository,
@@ -383,7 +381,7 @@ impl Context {
         Ok(Rc::clone(&digested.digests))
     }
 
-    /// Returns a query that depends on the document, by another version of it.
+    /// Evaluates a query that depends on the document for another version of it.
     pub fn by_document(&mut self, query: &Query, document: &Document) -> Result<Option<Query>> {
         let Some(recorded) = &query.recorded else {
             return Ok(None);
@@ -399,7 +397,7 @@ impl Context {
     }
 }
 
-/// Returns the error of a status that git did not tell.
+/// Returns the error if git's status cannot be read.
 pub fn no_status(error: &GitError) -> Error {
     let text = with_causes(error);
     Error::external(format!(
@@ -407,7 +405,8 @@ pub fn no_status(error: &GitError) -> Error {
     ))
 }
 
-/// Returns whether a file is one that Terraform and its kin write beside the files of a stack.
+/// Returns whether Terraform, OpenTofu or Terragrunt writes such a file beside the files of a
+/// stack.
 fn is_written_by_tools(path: &ProjectPath) -> bool {
     let names = || path.as_str().split('/');
     names().any(|name| name == ".terraform" || name == ".terragrunt-cache")
@@ -416,7 +415,7 @@ fn is_written_by_tools(path: &ProjectPath) -> bool {
         })
 }
 
-/// Notes the stacks that are on record and not here, without evidence that they were removed.
+/// Notes the recorded stacks that this commit lacks without proof of removal.
 fn note_absent(notices: &Notices, standings: &Standings) {
     let missing = standings.missing.iter();
     let absent: Vec<(&String, &NoProof)> = missing
@@ -442,8 +441,8 @@ fn note_absent(notices: &Notices, standings: &Standings) {
     )));
 }
 
-/// Returns the arguments of the `git fetch` that gets the commits without which there is no evidence, if
-/// there are any.
+/// Returns the arguments of the `git fetch` for the commits that may prove a removal, if any are
+/// missing.
 fn missing_history(standings: &Standings) -> Option<Vec<String>> {
     let missing = standings.missing.values();
     let fetches = missing.filter_map(|missing| missing.evidence.as_ref().err()?.fetch());

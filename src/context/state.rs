@@ -1,4 +1,4 @@
-//! The state of a project, opened: its backend, and what its document must have in common with the project.
+//! The state of a project: its backend, and the checks that its document belongs to the project.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,22 @@ use crate::state::clock::SystemClock;
 use crate::state::document::{Document, Entry};
 use crate::state::edit::Binding;
 use crate::state::open::open;
-use crate::state::patience::patiently;
+use crate::state::retry::with_retries;
 use crate::state::store::StoreError;
 use crate::workspace::Workspace;
 
-/// The document of a project, and who would change it.
+/// The state's backend, and the project and user that use it.
 pub struct Opened {
     pub config: StateConfig,
     pub backend: Backend,
     pub binding: Binding,
     pub repository: Option<Repository>,
     pub author: Author,
-    /// Where notices go.
     pub notices: Notices,
 }
 
 impl Opened {
-    /// Opens the backend; nothing is read, and nobody asked.
+    /// Opens the backend without reading anything.
     pub fn new(project: &Project, config: StateConfig, notices: Notices) -> Result<Self> {
         let root = &project.root;
         let repository = repository_of(project)?;
@@ -51,24 +50,24 @@ impl Opened {
         })
     }
 
-    /// Opens the git repository again, into which something was fetched.
+    /// Opens the git repository again, after a fetch.
     pub fn reopen_repository(&mut self, project: &Project) -> Result<()> {
         self.repository = repository_of(project)?;
         Ok(())
     }
 
-    /// Reads the document, whatever project it is about. A bucket that fails has some time to return.
+    /// Reads the document, whatever project it belongs to. Retries a failing bucket for some time.
     pub fn read(&self) -> Result<Document> {
         let note = |error: &StoreError| self.notices.note(&failing_note(error));
-        let document = patiently(&SystemClock::default(), &note, || {
+        let document = with_retries(&SystemClock::default(), &note, || {
             merged(&self.backend, &self.notices)
         })
         .map_err(from_read)?;
         document.ok_or_else(|| missing(&self.backend.address()))
     }
 
-    /// Reads the document of this project, with what the run that holds its lock has recorded so far. A store that
-    /// fails is not asked again.
+    /// Reads the document of this project, with the records of the run that holds its lock. A
+    /// failing store is not retried.
     pub fn read_once(&self) -> Result<Document> {
         let document = merged(&self.backend, &self.notices)
             .map_err(from_read)?
@@ -77,13 +76,12 @@ impl Opened {
         Ok(document)
     }
 
-    /// Checks that a document is about this project.
     pub fn check_binding(&self, document: &Document) -> Result<()> {
         check_binding(&self.backend, &self.binding, document)
     }
 
-    /// Checks that a document is about a project, and moves its entries to where the `moved` blocks of that say
-    /// that they are. Returns the keys on record by the new keys.
+    /// Checks that a document belongs to a project, and rekeys its entries by the project's `moved`
+    /// blocks. Returns the recorded keys by the new keys.
     pub fn check(
         &self,
         project: &Project,
@@ -94,7 +92,7 @@ impl Opened {
         Ok(before)
     }
 
-    /// Does the same without asking whether the project has, or had, any of the stacks.
+    /// Like [`Self::check`], but accepts a document that shares no stack with the project.
     pub fn relocate(
         &self,
         project: &Project,
@@ -113,7 +111,6 @@ impl Opened {
 pub type Entries<'d> = BTreeMap<StackIndex, (&'d str, &'d Entry)>;
 
 impl Workspace {
-    /// Returns the entries of the project's stacks.
     pub fn entries_of<'d>(&self, document: &'d Document) -> Entries<'d> {
         let pairs = EntryIndex::new(&self.project.stacks, document);
         let entry = |(stack, key)| Some((stack, (key, document.stacks.get(key)?)));
@@ -121,7 +118,6 @@ impl Workspace {
     }
 }
 
-/// Opens the git repository of a project, if there is one.
 fn repository_of(project: &Project) -> Result<Option<Repository>> {
     match Repository::open(&project.root) {
         Ok(repository) => Ok(Some(repository)),
@@ -130,7 +126,7 @@ fn repository_of(project: &Project) -> Result<Option<Repository>> {
     }
 }
 
-/// Reads a document, if there is one, with what the run that holds its lock has recorded so far.
+/// Reads the document, if it exists, with the records of the run that holds its lock.
 fn merged(
     backend: &Backend,
     notices: &Notices,
@@ -145,7 +141,7 @@ fn merged(
             return Ok(Some(document));
         };
         let record = match backend.record(&lock.run) {
-            // What that run has done is not known; what is in the document is.
+            // The run's own records are unreadable; the document is not.
             Err(error @ BackendReadError::Damaged { .. }) => {
                 notices.warning(&error.to_string());
                 return Ok(Some(document));
@@ -154,7 +150,7 @@ fn merged(
         };
         match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
             Some(record) => document.merge(&record.stacks),
-            // It may have been merged and removed since the document was read.
+            // The record may have been merged and removed since the document was read.
             None if serial != Some(document.serial) => {
                 serial = Some(document.serial);
                 continue;
@@ -165,12 +161,11 @@ fn merged(
     }
 }
 
-/// Returns the note that a backend fails and is asked again.
+/// Returns the note that a failing backend is retried.
 pub fn failing_note(error: &StoreError) -> String {
     format!("{error}; trying again for up to a minute")
 }
 
-/// Checks that a document is about a project.
 fn check_binding(backend: &Backend, binding: &Binding, document: &Document) -> Result<()> {
     let Binding {
         project,
@@ -189,8 +184,8 @@ fn check_binding(backend: &Backend, binding: &Binding, document: &Document) -> R
     Ok(())
 }
 
-/// Checks that a document has something in common with a tree, or with its history if everything on record
-/// was removed.
+/// Checks that a document shares a stack with the project, or with its history if all recorded
+/// stacks were removed.
 fn check_stacks(
     backend: &Backend,
     project: &Project,

@@ -1,4 +1,4 @@
-//! What the errors of the state mean for the exit status, and what the user can do.
+//! Errors of the state as errors of a command: with an exit status and a fix.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::printable::{command_line, printable};
 use crate::state::backend::BackendReadError;
 use crate::state::document::Lock;
 use crate::state::edit::EditError;
-use crate::state::lock::{Held, LockError};
+use crate::state::lock::{LockConflict, LockError};
 use crate::state::salvage::Damage;
 use crate::state::store::{StoreError, StoreFailure};
 
@@ -61,17 +61,17 @@ pub fn from_lock(error: LockError) -> Error {
             let force = format!(
                 "if that run has ended, run `orch state unlock --force {}`; {} then",
                 printable(&lock.code),
-                is_lost(damage, lock)
+                lost_records(damage, lock)
             );
-            let elsewhere = where_else(lock);
+            let elsewhere = other_copies(lock);
             Error::described(what, error).hint(elsewhere).hint(force)
         }
         LockError::Busy(_) => Error::external(error),
     }
 }
 
-/// Says what is lost when a lock is taken away whose run record is damaged or missing: a clause.
-pub fn is_lost(damage: &Damage, lock: &Lock) -> String {
+/// Describes in a clause what removing a lock loses if the run's record is damaged or missing.
+pub fn lost_records(damage: &Damage, lock: &Lock) -> String {
     let run = printable(&lock.run);
     match damage.lost.as_deref() {
         None => format!("the entries of run {run} are lost"),
@@ -80,8 +80,8 @@ pub fn is_lost(damage: &Damage, lock: &Lock) -> String {
     }
 }
 
-/// Returns where the run may have kept what is lost.
-pub fn where_else(lock: &Lock) -> String {
+/// Describes where the run may have kept the lost records.
+pub fn other_copies(lock: &Lock) -> String {
     format!(
         "on {}, where it ran, `orch state recover {}` may still recover them",
         printable(&lock.host),
@@ -89,7 +89,6 @@ pub fn where_else(lock: &Lock) -> String {
     )
 }
 
-/// Names some stacks.
 pub fn quoted(stacks: &[String]) -> String {
     let stacks = stacks.iter().map(|stack| format!("`{}`", printable(stack)));
     stacks.collect::<Vec<_>>().join(", ")
@@ -109,9 +108,8 @@ pub fn missing(address: &str) -> Error {
         .hint("`orch state init` creates a new document")
 }
 
-/// Explains that `moved` blocks contradict what is on record.
+/// Explains that `moved` blocks contradict the state.
 pub fn clashing(clashes: &[MoveConflict]) -> Error {
-    /// How many are told.
     const MOST: usize = 10;
     let told = clashes
         .iter()
@@ -136,7 +134,7 @@ pub fn clashing(clashes: &[MoveConflict]) -> Error {
 }
 
 /// Explains that another run holds the lock.
-pub fn locked(held: &Held) -> Error {
+pub fn locked(held: &LockConflict) -> Error {
     let error = Error::refused(format!("the state is locked by {held}"));
     let Some(lock) = &held.lock else {
         return error.hint("wait until it is free");
@@ -154,7 +152,7 @@ pub fn locked(held: &Held) -> Error {
     });
     match lock.expires() {
         Some(expires) => error.hint(format!(
-            "the lock expires {} after the last sign of life of that run",
+            "the lock expires {} after the last heartbeat of that run",
             exact(expires)
         )),
         None => error,

@@ -8,7 +8,7 @@ use std::fmt;
 /// Defines [`Code`] from one table, so that every code has a name and a description.
 macro_rules! codes {
     ($($variant:ident, $name:literal, $description:literal;)*) => {
-        /// What kind of problem a diagnostic reports.
+        /// The kind of a problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $(#[doc = $description] $variant,)*
@@ -25,7 +25,6 @@ macro_rules! codes {
                 }
             }
 
-            /// Returns what the code stands for, in one sentence.
             pub fn description(self) -> &'static str {
                 match self {
                     $(Code::$variant => $description,)*
@@ -64,7 +63,7 @@ codes! {
     UnsetVariable, "unset-variable", "An expression uses an environment variable that is not set.";
     CircularValue, "circular-value", "A value depends on itself.";
     DivisionByZero, "division-by-zero", "An expression divides by zero.";
-    Limit, "limit", "A number, an expression or a chain is larger than `orch` accepts.";
+    Limit, "limit", "A number, an expression or a chain exceeds a limit of `orch`.";
 
     // The project.
     IncompatibleVersion, "incompatible-version", "The project requires another version of `orch`.";
@@ -76,7 +75,7 @@ codes! {
     ReservedVariable, "reserved-variable", "`run.env` sets a variable that `orch` sets itself.";
 
     // References and the order.
-    UnknownReference, "unknown-reference", "A path or a tag names no stack.";
+    UnknownReference, "unknown-reference", "A path or a tag matches no stack.";
     SelfReference, "self-reference", "A reference is the path of the stack that declares it.";
     Cycle, "cycle", "Stacks wait for each other.";
 
@@ -88,8 +87,8 @@ codes! {
     OrphanedTrigger, "orphaned-trigger", "A trigger is for a path that is not a stack.";
     IgnoredTrigger, "ignored-trigger", "git ignores a trigger, so the trigger has no effect.";
     FailedCondition, "failed-condition", "A condition of a stack does not hold.";
-    Protected, "protected", "A stack that is protected would be destroyed.";
-    Unsupported, "unsupported", "A rule says something that `orch` cannot do yet.";
+    Protected, "protected", "A protected stack would be destroyed.";
+    Unsupported, "unsupported", "A rule asks for something that `orch` does not support yet.";
     Unprotected, "unprotected", "A run has no record or no lock.";
 }
 

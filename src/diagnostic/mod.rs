@@ -1,7 +1,7 @@
-//! Problems in the user's configuration, as data, and how they are drawn.
+//! Problems in the user's configuration, as data, and their rendering.
 //!
-//! A [`Diagnostic`] is collected, never thrown: a stage continues after a problem, and all problems of
-//! all files are shown together. Only [`render`] knows the crate that draws them.
+//! A [`Diagnostic`] is collected, never thrown: a stage continues after a problem, and all problems of all files are
+//! shown together. Only [`render`] knows the crate that draws them.
 
 mod code;
 mod excerpt;
@@ -26,13 +26,12 @@ pub enum Severity {
 /// A problem in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
-    /// What kind of problem it is.
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
-    /// What is wrong, in one phrase.
+    /// The problem, in one phrase.
     pub message: String,
-    /// Where it is: the first label is the place itself, the others give context.
+    /// The places: the first label is the problem itself, the others give context.
     pub labels: Vec<Label>,
     /// The file, for problems of a file that has no text to point at.
     pub file: Option<ProjectPath>,
@@ -42,12 +41,12 @@ pub struct Diagnostic {
     pub help: Vec<String>,
 }
 
-/// A place, and what to say about it.
+/// A place, with a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
     pub span: Span,
-    /// What to say; may be empty.
+    /// The text; may be empty.
     pub text: String,
 }
 

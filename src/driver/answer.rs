@@ -1,4 +1,4 @@
-//! What a driver answers when it is asked what would change.
+//! The answer of a driver to a plan.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,27 +11,27 @@ use super::outputs::Outputs;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DriverAnswer {
-    /// Whether anything exists, if that is known.
+    /// Whether any resource exists, if known.
     pub exists: Option<bool>,
-    /// What the driver makes of the action that it was asked for.
+    /// The driver's own classification of the action.
     pub action: Option<DriverAction>,
-    /// Why, in its own words.
+    /// The reason, in the driver's words.
     pub reason: Option<String>,
     pub has_changes: bool,
     pub counts: Option<ChangeCounts>,
-    /// A digest of the changes, if that is known: equal changes have equal digests.
+    /// A digest of the changes, if known: equal changes have equal digests.
     pub changes: Option<String>,
     /// Whether the plan has everything.
     pub is_complete: bool,
     pub resources: Vec<ResourceChange>,
-    /// The outputs that others can read once that is done, if all are known. Those of a `-refresh-only` plan,
-    /// which nobody applies, are the ones before.
+    /// The outputs after the apply, if all are known. Those of a `-refresh-only` plan, which is not applied, are the
+    /// current ones.
     pub outputs: Option<Outputs>,
-    /// The outputs that others can read before, if they are known.
+    /// The current outputs, if known.
     pub outputs_before: Option<Outputs>,
     pub backend: Option<String>,
     pub tool_version: Option<String>,
-    /// What the plan is, if it is not that of the whole stack.
+    /// Why the plan does not cover the whole stack, if it does not.
     pub unasked: Option<IncompletePlan>,
     /// Whether resources are destroyed and none is left, as far as is known.
     pub leaves_nothing: bool,
@@ -43,12 +43,12 @@ pub(super) const DEPOSED: &str = " (deposed ";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceChange {
     pub address: String,
-    /// Its address before, if that is another one.
+    /// Its previous address, if that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_address: Option<String>,
-    /// What is done, in order: `delete`, `create`. `move` and `import` change only the state of the tool.
+    /// The actions in order: `delete`, `create`. `move` and `import` change only the tool's own state.
     pub actions: Vec<String>,
-    /// Digests of the attributes that it is to have, by name; none of what is not known yet.
+    /// Digests of its planned attributes, by name, without unknown ones.
     #[serde(default)]
     pub values: BTreeMap<String, Option<String>>,
     /// Whether it is recreated only because its creation did not finish.
@@ -74,7 +74,7 @@ impl ResourceChange {
         iter::once(self.base_address()).chain(previous)
     }
 
-    /// Returns the actions as one word: `create`, `update`, `delete`, `replace`, or as the tool says.
+    /// Returns the actions as one word: `create`, `update`, `delete`, `replace`, or the tool's own word.
     pub fn action(&self) -> Cow<'_, str> {
         match &*self.actions {
             [action] => action.into(),
@@ -104,11 +104,11 @@ pub enum DriverAction {
 
 #[derive(Debug, thiserror::Error)]
 pub enum BadAnswer {
-    #[error("the answer is not as expected: {0}")]
+    #[error("the answer is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
     #[error("the answer is not a JSON object")]
     NotAnObject,
-    #[error("the driver answers `{0}`, which it may not")]
+    #[error("the driver must not answer `{0}`")]
     NotAllowed(&'static str),
 }
 
@@ -136,8 +136,8 @@ impl DriverAction {
 }
 
 impl DriverAnswer {
-    /// Returns whether anything is there to destroy. A status says only that something differs, as far as
-    /// anybody knows: where nothing else is said, what is presumed to be there counts as well.
+    /// Returns whether anything exists to destroy. A status only shows a difference: without other information,
+    /// resources that are presumed to exist count as well.
     pub fn is_there(&self, is_presumed: bool) -> bool {
         match (self.exists, self.action) {
             (Some(exists), _) => exists && self.action != Some(DriverAction::NoOp),
@@ -155,7 +155,7 @@ impl DriverAnswer {
         }
     }
 
-    /// Returns whether anything would change: what the driver says itself counts more than its status.
+    /// Returns whether anything would change: the driver's own answer wins over its status.
     pub fn changes_something(&self) -> bool {
         match self.action {
             Some(DriverAction::NoOp) => false,
@@ -170,7 +170,7 @@ impl DriverAnswer {
         self.changes_something() && (self.exists != Some(false) || !self.resources.is_empty())
     }
 
-    /// Returns the same of a plan that leaves something out: which outputs there are is not known.
+    /// Returns the answer for a partial plan, whose outputs are unknown.
     #[must_use]
     pub fn left_out(self) -> Self {
         DriverAnswer {
@@ -181,8 +181,7 @@ impl DriverAnswer {
         }
     }
 
-    /// Returns the answer of a driver whose `plan` says by its exit status whether there are changes, and may
-    /// have written more.
+    /// Returns the answer of a driver whose `plan` reports changes by its exit status, and may have written more.
     pub fn written(has_changes: bool, text: &[u8]) -> Result<Self, BadAnswer> {
         let mut answer = DriverAnswer {
             has_changes,

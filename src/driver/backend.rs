@@ -1,7 +1,7 @@
-//! Where a tool keeps its own state: the kind of its backend, the place and the workspace.
+//! The backend of a tool: its kind, the place and the workspace.
 //!
-//! The text says which state it is, and nothing of how it is reached: two stacks with the same text would
-//! overwrite each other. Credentials are left out.
+//! The text identifies the tool's own state, not the way to reach it: two stacks with the same text would overwrite
+//! each other. Credentials are left out.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -22,7 +22,7 @@ use crate::project::per_stack::needed_at;
 /// How many bytes the files of a tool's data may have.
 const MAX_LENGTH: u64 = 1 << 20;
 
-/// How long a text may be; of a longer one, a digest stands for the place.
+/// The maximum length of a text; a longer place is replaced by a digest.
 const MAX_TEXT: usize = 512;
 
 const DEFAULT: &str = "default";
@@ -31,10 +31,10 @@ const LOCAL: &str = "terraform.tfstate";
 
 const LOCAL_WORKSPACES: &str = "terraform.tfstate.d";
 
-/// The file in the data directory that says which backend is used.
+/// The file in the data directory with the chosen backend.
 const CHOSEN: &str = "terraform.tfstate";
 
-/// The file in the data directory that says which workspace is used.
+/// The file in the data directory with the chosen workspace.
 const WORKSPACE: &str = "environment";
 
 /// Parts of the names of attributes and parameters that hold credentials.
@@ -55,7 +55,7 @@ const CREDENTIALS: [&str; 14] = [
     "user",
 ];
 
-/// What the data directory says, as far as it is about the backend.
+/// The part of the data directory's file about the backend.
 #[derive(Deserialize)]
 struct ChosenJson {
     backend: Option<BackendJson>,
@@ -69,9 +69,9 @@ struct BackendJson {
     config: Map<String, Json>,
 }
 
-/// Returns where Terraform or `OpenTofu` keeps the state of a stack: `s3 acme/net@default`. `None` if that is
-/// not known. `root` is that of the project, `directory` that of the stack, both absolute; `variable` has the
-/// environment of the stack's commands.
+/// Returns the backend of a stack with Terraform or `OpenTofu`: `s3 acme/net@default`. `None` if it is unknown.
+/// `root` is that of the project, `directory` that of the stack, both absolute; `variable` looks up the environment
+/// of the stack's commands.
 pub fn backend_of_tool(
     root: &Path,
     directory: &Path,
@@ -100,7 +100,7 @@ pub fn backend_of_tool(
                 .text("organization")
                 .map(str::to_owned)
                 .or_else(|| set("TF_CLOUD_ORGANIZATION"))?;
-            // What a single workspace is called here is not what it is called there.
+            // The name of a single workspace differs between here and the service.
             let (name, is_single) = config.remote_workspaces();
             let place = format!(
                 "{}/{organization}",
@@ -116,8 +116,8 @@ pub fn backend_of_tool(
     Some(bounded(&kind, &place, &workspace))
 }
 
-/// Returns the workspace that Terraform or `OpenTofu` uses in a directory; `None` if that is not known. `variable` has
-/// the environment of its commands.
+/// Returns the selected workspace of a directory; `None` if it is unknown. `variable` looks up the environment of its
+/// commands.
 pub fn selected_workspace(
     directory: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -134,23 +134,22 @@ pub fn selected_workspace(
     }
 }
 
-/// Returns the file of a local state, given where it is according to the record: from the root of the project
-/// if it is inside. `None` if the state is not kept on this machine.
+/// Returns the file of a local state, given its recorded backend: relative to the project root if it is inside.
+/// `None` if the state is not on this machine.
 pub fn local_state(backend: &str) -> Option<&str> {
     let place = backend.strip_prefix("local ")?;
-    // A digest stands for a long place: no such file is there.
+    // A long place is a digest, and no such file exists.
     Some(place.rsplit_once('@').map_or(place, |(file, _)| file))
 }
 
-/// Returns where Terraform keeps the state of a stack that says nothing about it, as it is recorded, given
-/// the directory of the stack from the root of the project.
+/// Returns the recorded form of Terraform's default backend, given the directory of the stack from the project root.
 pub fn usual_local_state(directory: &str) -> String {
     let place = format!("{directory}/{LOCAL}");
     format!("local {}@{DEFAULT}", place.trim_start_matches('/'))
 }
 
-/// Returns the workspace of a state, given where it is according to the record; `None` if it is the usual one,
-/// or if it is not chosen as Terraform's own are.
+/// Returns the workspace of a recorded backend; `None` for the default one, or if it is not selected like Terraform's
+/// own.
 pub fn workspace_of(backend: &str) -> Option<&str> {
     let (kind, place) = backend.split_once(' ')?;
     if matches!(kind, "remote" | "cloud") {
@@ -253,7 +252,7 @@ impl Config {
         Some(parts?.join("/"))
     }
 
-    /// Returns the place of a backend that is not on this machine; `None` if it is not known.
+    /// Returns the place of a remote backend; `None` if it is unknown.
     fn place(&self, kind: &str, workspace: &str) -> Option<String> {
         match kind {
             "s3" => {
@@ -336,8 +335,7 @@ impl Config {
         text.into_owned()
     }
 
-    /// Returns what the names of workspaces begin with at the service, or the name of the only one and
-    /// `true`.
+    /// Returns the prefix of workspace names at the service, or the name of the only one and `true`.
     fn remote_workspaces(&self) -> (String, bool) {
         let workspaces = match self.0.get("workspaces") {
             Some(Json::Array(list)) => list.first(),
@@ -367,8 +365,8 @@ fn without_dots(path: &Path) -> PathBuf {
     clean
 }
 
-/// Returns an address without the user and what looks like a credential. A digest stands for the rest of its
-/// parameters, which may tell one state from another.
+/// Returns an address without the user and anything like a credential. A digest replaces the other parameters, which
+/// may distinguish states.
 fn address_text(address: &str) -> String {
     let address = address.split('#').next().unwrap_or_default();
     let (address, query) = address.split_once('?').unwrap_or((address, ""));
@@ -393,7 +391,7 @@ fn address_text(address: &str) -> String {
     format!("{scheme}{host}{path}{query}")
 }
 
-/// Returns which database a connection string of `PostgreSQL` means, without the user and the password.
+/// Returns the database of a `PostgreSQL` connection string, without the user and the password.
 fn database(connection: &str) -> String {
     if connection.contains("://") {
         let address = connection.split('?').next().unwrap_or_default();
@@ -412,7 +410,7 @@ fn is_credential(name: &str) -> bool {
     CREDENTIALS.iter().any(|part| name.contains(part))
 }
 
-/// Returns a value without what looks like a credential, and without what is not set.
+/// Returns a value without unset parts and anything like a credential.
 fn without_credentials(value: &Json) -> Json {
     match value {
         Json::Object(attributes) => {

@@ -1,6 +1,6 @@
-//! What a plan of Terraform, `OpenTofu` or Terragrunt changes, with the values: for policies.
+//! The changes in a plan of Terraform, `OpenTofu` or Terragrunt, with values, for policies.
 //!
-//! What the tool calls sensitive is replaced by a mark wherever it stands.
+//! Sensitive values are replaced by a mark.
 
 use std::io::Read;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use super::plan_json::{ChangeJson, PlanJson};
 use super::terraform::{BadPlan, parse};
 
-/// Whose the resources of such plans are.
+/// The vendor of the resources in such plans.
 const VENDOR: &str = "terraform";
 
-/// What stands for a sensitive value.
+/// The replacement of a sensitive value.
 const MASK: &str = "(sensitive)";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -25,9 +25,9 @@ pub struct Changed {
     pub type_name: String,
     /// Whose it is.
     pub vendor: &'static str,
-    /// What it is: a `resource`, or an `output`.
+    /// Its kind: `resource` or `output`.
     pub entity: &'static str,
-    /// Its values afterwards, as far as they are known; before, if it is deleted. That of an output is called
+    /// Its planned values, as far as they are known; the current ones if it is deleted. That of an output is called
     /// `value`.
     pub data: Map<String, Value>,
 }
@@ -41,9 +41,9 @@ pub enum ChangeKind {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ChangedPlan {
-    /// The version of the tool; empty if the plan does not say.
+    /// The version of the tool; empty if the plan lacks it.
     pub terraform_version: String,
-    /// Its resources, then its outputs, each as the tool sorts them.
+    /// Its resources, then its outputs, in the order of the tool.
     pub changes: Vec<Changed>,
 }
 
@@ -63,20 +63,20 @@ impl ChangeJson {
             Some(ChangeKind::Deleted) => (&self.before, &self.before_sensitive),
             _ => (&self.after, &self.after_sensitive),
         };
-        // What lies too deep is not shown at all.
+        // Values that are nested too deeply are left out.
         let read = |text: &Option<Box<RawValue>>| {
             let text = text.as_ref()?;
             serde_json::from_str::<Value>(text.get()).ok()
         };
         match (read(value), read(sensitive)) {
             (Some(value), Some(sensitive)) => masked(value, &sensitive),
-            // Which parts are sensitive is unknown.
+            // It is unknown which parts are sensitive.
             _ => Value::Null,
         }
     }
 }
 
-/// Returns a value without what is sensitive: `true` marks all of it, and lists and objects their parts.
+/// Returns a value without sensitive parts: `true` marks all of it, and lists and objects their parts.
 fn masked(value: Value, sensitive: &Value) -> Value {
     match (value, sensitive) {
         (value, Value::Bool(false) | Value::Null) => value,
@@ -109,7 +109,7 @@ fn masked(value: Value, sensitive: &Value) -> Value {
 }
 
 impl ChangedPlan {
-    /// Reads what `show -json` prints of a plan.
+    /// Reads the output of `show -json` for a plan.
     pub fn read(from: impl Read) -> Result<Self, BadPlan> {
         let plan = parse(from)?;
         Ok(ChangedPlan {

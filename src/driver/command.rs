@@ -1,4 +1,4 @@
-//! The commands of a driver, and the words of each.
+//! The commands of a driver, and their arguments.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::project::command::words_of_list;
 use crate::project::driver::DriverStep;
 use crate::project::namespaces::StackNamespaces;
 
-/// With these statuses `plan` says that there are changes, unless the driver says otherwise.
+/// The exit statuses with which `plan` reports changes, by default.
 const CHANGES: [i32; 1] = [2];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanKind {
     Normal,
     Destroy,
-    /// To see how what is there differs from what the tool knows.
+    /// To compare the resources with the tool's own state.
     RefreshOnly,
 }
 
@@ -35,12 +35,12 @@ pub enum StepRole {
     Init,
     /// Writes the plan, and perhaps an answer.
     Plan,
-    /// Prints the plan as an answer, which is kept from logs: it may hold secrets.
+    /// Prints the plan as an answer, which is kept out of logs: it may hold secrets.
     Show,
     /// Checks only the configuration, not the resources that exist.
     Validate,
     Act,
-    /// Prints the outputs, which are kept from logs too.
+    /// Prints the outputs, which are kept out of logs too.
     Outputs,
 }
 
@@ -57,8 +57,8 @@ impl<'p> Driver<'p> {
         self.step(StepRole::Init, DriverStep::Init, init, &[])
     }
 
-    /// Returns the commands that find what would change, in order. `plan_file` is where the plan is written
-    /// to, `extra` are words of the user for `plan`.
+    /// Returns the planning commands in order. `plan_file` is the path for the plan, `extra` are the user's arguments
+    /// for `plan`.
     pub fn asking(
         &self,
         kind: PlanKind,
@@ -105,9 +105,8 @@ impl<'p> Driver<'p> {
         steps
     }
 
-    /// Returns the command that checks only the configuration, if the tool has one and plans the
-    /// files in the directory of the stack. Terragrunt has none: its check reads the outputs of
-    /// other units.
+    /// Returns the command that only validates the configuration, if the tool has one and plans the files in the
+    /// directory of the stack. Terragrunt has none: its check reads the outputs of other units.
     pub fn validating(&self) -> Option<StepPlan<'p>> {
         let tool = self.tool.filter(|tool| *tool != Tool::Terragrunt)?;
         if self.writes(DriverStep::Init) || self.writes(DriverStep::Plan) {
@@ -137,8 +136,7 @@ impl<'p> Driver<'p> {
         self.step(StepRole::Act, step, apply, &[])
     }
 
-    /// Returns the words with which the block of the driver destroys the stack that the namespaces are of; `None` if
-    /// it has none.
+    /// Returns the `destroy` command of the driver block for the stack of the namespaces; `None` without one.
     pub fn destroy_words(
         &self,
         namespaces: &StackNamespaces<'_, '_>,
@@ -150,9 +148,8 @@ impl<'p> Driver<'p> {
             .transpose()
     }
 
-    /// Returns the command that makes drift part of the tool's own state, if there is one: it
-    /// applies a plan that only refreshes. A block with its own `read` or `apply` has no such
-    /// command.
+    /// Returns the command that accepts drift into the tool's own state, if there is one: it applies a plan that only
+    /// refreshes. A block with its own `read` or `apply` has no such command.
     pub fn accepting_drift(&self, plan_file: &Path) -> Option<StepPlan<'p>> {
         let is_own = self.writes(DriverStep::Read) || self.writes(DriverStep::Apply);
         self.tool.filter(|_| !is_own)?;
@@ -197,13 +194,13 @@ impl<'p> Driver<'p> {
         written.unwrap_or_else(|| CHANGES.to_vec())
     }
 
-    /// Returns the path in the stack directory that exists once `init` has run, if there is one; `data` is
-    /// where the tool keeps its data.
+    /// Returns the path in the stack directory that exists after `init`, if there is one; `data` is the tool's data
+    /// directory.
     pub fn initialized(&self, data: Option<&str>) -> Option<String> {
         let written = self.block.and_then(|block| block.initialized.clone());
         let of_tool = || match self.tool? {
             Tool::Terraform | Tool::OpenTofu => Some(data.unwrap_or(".terraform").to_owned()),
-            // Terragrunt initialises by itself.
+            // Terragrunt runs `init` by itself.
             Tool::Terragrunt => None,
         };
         written.or_else(of_tool)

@@ -1,5 +1,5 @@
-//! Whether the plan of a tool covers its whole stack, according to its JSON. An option that `orch`
-//! did not pass, as from a wrapper script, shows there and not in the exit status.
+//! Checks, with its JSON, whether the plan of a tool covers the whole stack. It shows options that `orch` did not
+//! pass, as from a wrapper script; the exit status doesn't.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub enum IncompletePlan {
     /// The tool says that it leaves something out.
     #[error("its plan is incomplete, as with `-target`")]
     LeavesOut,
-    /// It does not have this resource, which exists or is to exist.
+    /// It lacks this resource, which exists or is configured.
     #[error("its plan lacks `{}`, as with `-target`, `-destroy` or `-refresh-only`", printable(.0))]
     Misses(String),
     /// It destroys everything that the configuration still has.
@@ -26,7 +26,7 @@ pub enum IncompletePlan {
 }
 
 impl IncompletePlan {
-    /// Returns whether that is what words like `-target` ask for.
+    /// Returns whether options like `-target` explain it.
     pub fn is_partial(&self) -> bool {
         matches!(self, IncompletePlan::LeavesOut | IncompletePlan::Misses(_))
     }
@@ -105,8 +105,8 @@ pub(super) enum ExpectedMode {
     RefreshOnly,
 }
 
-/// Returns whether a plan destroys all or a part of the stack, and whether it covers the whole stack, given what kind
-/// of plan it is, if that is known.
+/// Returns whether a plan destroys all or a part of the stack, and whether it covers the whole stack, given its kind,
+/// if known.
 pub(super) fn effect(plan: &PlanJson, mode: Option<ExpectedMode>) -> (bool, bool) {
     let destroys = match mode {
         Some(mode) => mode == ExpectedMode::Destroy,
@@ -125,10 +125,10 @@ pub(super) fn effect(plan: &PlanJson, mode: Option<ExpectedMode>) -> (bool, bool
     (destroys, is_whole)
 }
 
-/// Returns whether resources of the configuration may be switched off, which the plan does not show.
+/// Returns whether resources of the configuration may be disabled, which the plan does not show.
 fn may_be_switched_off(plan: &PlanJson) -> bool {
-    // OpenTofu has it since this version; its plans do not say whether they are complete. Those of
-    // Terraform do since 1.8.
+    // OpenTofu has this since 1.11; its plans don't report whether they are complete. Those of Terraform do since
+    // 1.8.
     const SINCE: Version = Version::new(1, 11, 0);
     let version = Version::parse(&plan.terraform_version);
     plan.complete.is_none() && !version.is_ok_and(|version| version < SINCE)

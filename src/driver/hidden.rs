@@ -1,5 +1,5 @@
-//! Options of `plan` that only `orch` gives, and where other options can hide: in the commands of a driver, and in
-//! variables whose words Terraform adds to those of its commands.
+//! Options of `plan` that only `orch` may set, and the places where others can hide: the commands of a driver, and
+//! variables with arguments for Terraform's commands.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,14 +8,14 @@ use super::Tool;
 use super::command::StepRole;
 use crate::project::tool_options::{option, steers};
 
-/// Options of `plan` that `orch` gives itself, or that change what is printed.
+/// Options of `plan` that `orch` sets itself, or that change the output.
 const STEERING: [&str; 4] = ["out", "destroy", "refresh-only", "json"];
 
 /// The variable whose words Terraform adds to those of every command.
 const EVERY: &str = "TF_CLI_ARGS";
 
-/// Returns the option of a word for `plan`, without its dashes, if `orch` must control it: what is
-/// planned, and where the plan is written.
+/// Returns the option of an argument for `plan`, without its dashes, if `orch` must control it: the subject of the
+/// plan, and the plan file.
 pub fn steering(word: &OsStr) -> Option<&'static str> {
     let word = word.to_string_lossy();
     let (name, _) = option(&word)?;
@@ -39,8 +39,8 @@ pub fn variables_with_words(role: StepRole) -> &'static [&'static str] {
     }
 }
 
-/// Returns the first option, without its dashes, that makes the command of a driver do something else
-/// than apply, or destroy, a whole stack, if it calls one of the tools.
+/// Returns the first option, without its dashes, that keeps a driver's command from applying or destroying the whole
+/// stack, if it calls one of the tools.
 pub fn hidden_option_of(command: &[OsString], destroys: bool) -> Option<&'static str> {
     let (program, words) = command.split_first()?;
     let mut words = words.iter().filter(|_| is_tool(program));

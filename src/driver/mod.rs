@@ -1,8 +1,8 @@
-//! Drivers: which one a stack has, which commands it runs, and what their answers mean.
+//! Drivers: the driver of a stack, its commands, and the meaning of their answers.
 //!
-//! A driver says how a kind of stack is planned, applied and destroyed. Three are built in and recognised by
-//! the files of a stack; others are `driver` blocks. This module runs nothing, and does not know the
-//! state: it only makes commands and reads answers.
+//! A driver plans, applies and destroys a kind of stack. Three are built in and recognised by the files of a stack;
+//! others are `driver` blocks. This module runs nothing, and doesn't know the state: it only creates commands and
+//! reads answers.
 
 mod answer;
 mod backend;
@@ -99,7 +99,7 @@ impl<'p> Driver<'p> {
         self.name == NONE
     }
 
-    /// Returns whether its tool has workspaces that are selected in the directory of a stack.
+    /// Returns whether its tool selects workspaces in the directory of a stack.
     pub fn selects_workspaces(&self) -> bool {
         matches!(self.tool, Some(Tool::Terraform | Tool::OpenTofu))
     }
@@ -115,8 +115,8 @@ pub struct ToolsOnPath {
     pub tofu: bool,
 }
 
-/// Returns the driver of a stack: the one that the configuration names; else Terragrunt's, if it has such a
-/// file; else the recorded one; else that of its Terraform files. `None` if it has none.
+/// Returns the driver of a stack: the configured one; else Terragrunt's, if it has such a file; else the recorded
+/// one; else that of its Terraform files. `None` if it has none.
 pub fn driver_of<'p>(
     project: &'p Project,
     listing: &Listing,

@@ -1,5 +1,5 @@
-//! The values of outputs, for as long as a command needs them. They may be secrets: nothing here writes them
-//! anywhere, not even for debugging.
+//! The values of outputs, while a command needs them. They may be secrets: this module never writes them, not even
+//! for debugging.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +39,7 @@ struct PlannedJson {
 struct PlannedOutputJson {
     #[serde(default)]
     sensitive: bool,
-    /// Missing if it is not known yet.
+    /// Missing if unknown yet.
     #[serde(default)]
     value: Option<Box<RawValue>>,
 }
@@ -51,7 +51,7 @@ impl fmt::Debug for OutputValues {
 }
 
 impl OutputValues {
-    /// Reads what `terraform output -json` prints.
+    /// Reads the output of `terraform output -json`.
     pub fn of_tool(text: impl Read) -> Result<Self, BadOutputs> {
         let read = |name: &str, output: &RawValue| {
             let output = serde_json::from_str::<OutputJson<'_>>(output.get());
@@ -61,14 +61,12 @@ impl OutputValues {
         Self::read(text, read)
     }
 
-    /// Reads what the `outputs` of a driver prints: an object with values by name, none of which is taken for
-    /// sensitive.
+    /// Reads the output of a driver's `outputs`: an object with values by name, none of them sensitive.
     pub fn printed(text: impl Read) -> Result<Self, BadOutputs> {
         Self::read(text, |name, output| value(name, output, false))
     }
 
-    /// Reads the outputs that the plan of a tool expects, from the JSON of `show -json`. Unknown ones
-    /// are left out.
+    /// Reads the planned outputs in the output of `show -json`. Unknown ones are left out.
     pub fn planned(text: impl Read) -> Result<Self, BadOutputs> {
         let plan: PlanJson = serde_json::from_reader(text).map_err(|it| malformed(&it))?;
         let outputs = plan.planned_values.outputs.into_iter();
@@ -121,7 +119,7 @@ mod tests {
     use super::*;
     use crate::language::value::to_json;
 
-    /// Returns the outputs as they would be shown: sensitive ones with a mark.
+    /// Returns the outputs for display: sensitive ones with a mark.
     fn shown(outputs: &OutputValues) -> Vec<String> {
         let outputs = outputs.iter();
         let shown = outputs.map(|(name, output)| {

@@ -1,5 +1,5 @@
-//! The outputs of stacks. Only digests of their values are kept: of sensitive ones, only where they have to be
-//! compared, salted and slow to compute.
+//! The outputs of stacks, as digests of their values. Sensitive ones have digests only where they are compared,
+//! salted and slow to compute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,22 +22,21 @@ const SALTED: &str = "bcrypt:";
 /// How slow salted digests are to compute: each step doubles the time.
 const COST: u32 = 10;
 
-/// The outputs of a stack: digests of their values by name. A sensitive one has none, nor has one whose value
-/// is not known yet.
+/// The outputs of a stack: digests of their values by name. Sensitive and unknown ones have none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Outputs {
     digests: BTreeMap<String, Option<String>>,
-    /// What sensitive ones are compared by. It never leaves the memory.
+    /// The values for comparing sensitive ones. They never leave the memory.
     #[serde(skip)]
     secrets: BTreeMap<String, Secret>,
 }
 
-/// An output: what may be kept of it.
+/// An output, reduced to its storable part.
 #[derive(Debug, Clone)]
 pub(super) enum OutputDigest {
     Open(String),
-    /// What a sensitive one is compared by.
+    /// The value for comparing a sensitive one.
     Sensitive(Secret),
     Unknown,
 }
@@ -120,7 +119,7 @@ pub(super) struct OutputJson<'a> {
 }
 
 impl Outputs {
-    /// Reads what `terraform output -json` prints.
+    /// Reads the output of `terraform output -json`.
     pub fn of_tool(text: impl Read) -> Result<Self, BadOutputs> {
         let bytes = read_all(text)?;
         let outputs = object(&bytes)?.into_iter().map(|(name, output)| {
@@ -137,14 +136,13 @@ impl Outputs {
         outputs.collect()
     }
 
-    /// Reads what the `outputs` of a driver prints: an object with values by name, none of which is taken
-    /// for sensitive.
+    /// Reads the output of a driver's `outputs`: an object with values by name, none of them sensitive.
     pub fn printed(text: impl Read) -> Result<Self, BadOutputs> {
         let bytes = read_all(text)?;
         Outputs::of_driver(&bytes)
     }
 
-    /// Reads what the `outputs` of a driver has printed: see [`Self::printed`].
+    /// Reads the stored output of a driver's `outputs`: see [`Self::printed`].
     pub fn of_driver(text: &[u8]) -> Result<Self, BadOutputs> {
         let outputs = object(text)?
             .into_iter()
@@ -152,9 +150,9 @@ impl Outputs {
         Ok(outputs.collect())
     }
 
-    /// Returns what to record after a run, given what is recorded. A sensitive output has the run that may
-    /// have changed it, which is this one if it had work in the stack, or if nothing of the output was recorded.
-    /// See [`Self::salting`] for those that are compared.
+    /// Returns the digests to record after a run, given the recorded ones. A sensitive output has the run that may
+    /// have changed it: this one if it had work in the stack, or if the output was not recorded. See
+    /// [`Self::salting`] for compared ones.
     pub fn recorded(
         &self,
         run: &str,
@@ -174,8 +172,8 @@ impl Outputs {
         outputs.collect()
     }
 
-    /// Returns the same with salted digests of the sensitive ones in `compared`, given what is recorded: these may be
-    /// written to a file, and stay the same as long as the value does.
+    /// Returns the same with salted digests of the sensitive ones in `compared`, given the recorded ones: these may
+    /// be written to a file, and are stable as long as the value is.
     pub fn salting(
         &self,
         compared: &BTreeSet<String>,
@@ -193,8 +191,8 @@ impl Outputs {
         Ok(outputs)
     }
 
-    /// Returns the salted digest of a sensitive output, or the recorded mark if that still holds; `None` if its
-    /// value is not known.
+    /// Returns the salted digest of a sensitive output, or the recorded mark if it is still valid; `None` if its
+    /// value is unknown.
     fn salted(
         &self,
         name: &str,
@@ -217,7 +215,7 @@ impl Outputs {
         self.digests.keys().map(String::as_str)
     }
 
-    /// Returns the digests that are known, by name.
+    /// Returns the known digests, by name.
     pub fn digests(&self) -> BTreeMap<String, String> {
         let known = self
             .digests
@@ -230,8 +228,7 @@ impl Outputs {
         self.digests.is_empty()
     }
 
-    /// Returns whether the outputs of a stack differ from those before its apply. Sensitive ones count as
-    /// changed.
+    /// Returns whether the outputs of a stack differ from those before its apply. Sensitive ones count as changed.
     pub fn differ(&self, before: &Self) -> bool {
         self != before || self.digests.values().any(Option::is_none)
     }
@@ -264,7 +261,7 @@ pub(super) fn read_all(text: impl Read) -> Result<Vec<u8>, BadOutputs> {
     Ok(bytes)
 }
 
-/// Returns the place of an error in a text, but not its content there, which may be secret.
+/// Returns the position of an error in a text, without the content, which may be secret.
 pub(super) fn malformed(error: &serde_json::Error) -> BadOutputs {
     BadOutputs::Malformed {
         line: error.line(),
@@ -353,14 +350,14 @@ mod tests {
         assert!(first["key"].starts_with("bcrypt:"), "{first:?}");
         let again = recorded(&outputs, "r1", None, true);
         assert_ne!(first, again, "each has a salt of its own");
-        // It stays as long as the value does, whatever else changes.
+        // It is stable as long as the value is.
         assert_eq!(
             recorded(&sensitive("hunter2"), "r2", Some(&first), true),
             first
         );
         let other = recorded(&sensitive("other"), "r2", Some(&first), true);
         assert!(other["key"].starts_with("bcrypt:") && other != first);
-        // What was recorded before it was compared counts until something changes.
+        // A recorded value without a digest is valid until something changes.
         let run = BTreeMap::from([("key".to_owned(), "run:r0".to_owned())]);
         assert_eq!(recorded(&outputs, "r1", Some(&run), false), run);
         assert_ne!(recorded(&outputs, "r1", Some(&run), true), run);

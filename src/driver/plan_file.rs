@@ -1,5 +1,5 @@
-//! Plan files of Terraform and `OpenTofu`: what they do, and whether they were made of the configuration that lies in
-//! the directory of the stack.
+//! Plan files of Terraform and `OpenTofu`: their effects, and whether they are from the configuration in the
+//! directory of the stack.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ pub struct ToolPlan {
     pub is_current: bool,
 }
 
-/// What a plan file has beside the JSON that the tool shows.
+/// The parts of a plan file that the tool's JSON lacks.
 struct PlanFile {
     mode: ExpectedMode,
     has_targets: bool,
@@ -60,8 +60,8 @@ struct ModuleJson {
     directory: String,
 }
 
-/// Returns what a plan file does, given its content, what `show -json` prints of it, the directory of its
-/// configuration, and what looks up the environment; and how, if that is known in full.
+/// Returns the effect of a plan file, given its content, the output of `show -json`, the directory of its
+/// configuration, and a look-up of the environment; and the planned changes, if all are known.
 ///
 /// `Err` has whether it destroys, as far as the JSON shows; `None` if that is no plan.
 pub fn read_tool_plan(
@@ -131,8 +131,7 @@ impl PlanFile {
         })
     }
 
-    /// Returns whether its configuration is that of a directory, with the modules in directories of their own that
-    /// this names; `None` if that is not known.
+    /// Returns whether its configuration is that of a directory and its local modules; `None` if it is unknown.
     fn is_of(&self, directory: &Path) -> Option<bool> {
         if !self.is_module("", directory)? {
             return Some(false);
@@ -144,7 +143,7 @@ impl PlanFile {
             .filter(|module| !is_local(&module.source))
             .map(|module| &*module.key)
             .collect();
-        // The files of the stack say where modules are fetched from.
+        // The files of the stack have the sources of fetched modules.
         let is_fetched = |key: &str| {
             let mut above = key
                 .match_indices('.')
@@ -179,7 +178,7 @@ impl PlanFile {
             };
             let stem = name.strip_suffix(".json").unwrap_or(name);
             let is_ignored = name.starts_with(['.', '#']);
-            // OpenTofu prefers a file of its own, and Terraform does not know these.
+            // OpenTofu prefers its own files, which Terraform ignores.
             let is_replaced = || {
                 let own = name.replace(".tf", ".tofu");
                 is_tofu && planned.contains_key(&*own)
@@ -280,7 +279,7 @@ fn has_values(
     Some(plan.variables.iter().all(is_same))
 }
 
-/// Returns the values that the tool reads from files in a directory by itself, by variable.
+/// Returns the values of variables that the tool reads from files in a directory by itself.
 fn values_of_files(directory: &Path) -> Option<BTreeMap<String, Value>> {
     const OWN: [&str; 2] = ["terraform.tfvars", "terraform.tfvars.json"];
     const AUTOMATIC: [&str; 2] = [".auto.tfvars", ".auto.tfvars.json"];
@@ -313,7 +312,7 @@ fn values_of_files(directory: &Path) -> Option<BTreeMap<String, Value>> {
     Some(values)
 }
 
-/// Returns digests of a value: as it is, and as the text that it becomes if the variable has one.
+/// Returns digests of a value: as it is, and as text if the variable has a type that converts it.
 fn as_written(value: &Value) -> Vec<String> {
     let json = to_json(value);
     let text = matches!(value, Value::Bool(_) | Value::Number(_)).then(|| format!("\"{json}\""));

@@ -1,4 +1,4 @@
-//! The JSON of a plan, as far as `orch` reads it: all three tools print the same.
+//! The JSON of a plan, as far as `orch` reads it: the three tools share the format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(super) struct PlanJson {
     pub(super) variables: BTreeMap<String, VariableJson>,
     #[serde(default)]
     pub(super) resource_changes: Vec<ResourceJson>,
-    /// What differs from the state of the tool: all that a plan with `-refresh-only` is about.
+    /// The drift: the only changes of a `-refresh-only` plan.
     #[serde(default)]
     pub(super) resource_drift: Vec<ResourceJson>,
     #[serde(default)]
@@ -140,8 +140,8 @@ impl ModuleJson {
 }
 
 impl ResourceJson {
-    /// Returns what an apply does with the resource, in order; nothing if it changes neither the
-    /// resource nor the state of the tool. `move` and `import` change the state alone.
+    /// Returns the actions of an apply on the resource, in order; none if it changes neither the resource nor the
+    /// tool's own state. `move` and `import` change only the latter.
     pub(super) fn effects(&self) -> Vec<String> {
         let is_moved = |from: &String| *from != self.address;
         if self.mode == "data" {
@@ -186,14 +186,14 @@ impl ChangeJson {
         self.actions.iter().all(removes)
     }
 
-    /// Returns a digest of what is known before and after.
+    /// Returns a digest of the known values before and after.
     pub(super) fn digest(&self) -> String {
         let parts = [&self.before, &self.after, &self.after_unknown];
         let texts = parts.map(|value| value.as_deref().map_or("", RawValue::get));
         digest(texts.map(str::as_bytes))
     }
 
-    /// Returns digests of the attributes after it; none of one that is not wholly known.
+    /// Returns digests of the planned attributes, without those that are partly unknown.
     pub(super) fn values(&self) -> BTreeMap<String, Option<String>> {
         let known = attributes(self.after.as_deref())
             .into_iter()
@@ -224,7 +224,7 @@ impl ChangeJson {
     }
 }
 
-/// Returns what may be kept of an output, given what marks it as sensitive.
+/// Returns the storable part of an output, given its sensitivity marks.
 fn output(value: &RawValue, marks: Option<&RawValue>) -> OutputDigest {
     if is_marked(marks) {
         OutputDigest::Sensitive(Secret::of(value))
@@ -281,7 +281,7 @@ struct CallJson {
 }
 
 impl ConfiguredModuleJson {
-    /// Adds the addresses of managed resources of which there is exactly one.
+    /// Adds the addresses of managed resources with exactly one instance.
     pub(super) fn add_single(&self, prefix: &str, single: &mut Vec<String>) {
         for resource in &self.resources {
             let is_repeated =

@@ -1,4 +1,4 @@
-//! The plan of a tool, as `show -json` prints it.
+//! The plan of a tool, from the output of `show -json`.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -21,14 +21,14 @@ const TAINTED: &str = "replace_because_tainted";
 pub enum BadPlan {
     /// The text is not the JSON of a plan.
     ///
-    /// What it has instead is not quoted: it may be a secret.
+    /// Its text is not quoted: it may be a secret.
     #[error("the output of `show -json` is not a plan: line {line}, column {column}")]
     Malformed { line: usize, column: usize },
     #[error(
         "the plan has {0}, but orch reads only 1.x: use a version of the tool that writes 1.x, or upgrade orch"
     )]
     Format(String),
-    #[error("`show -json` prints a state, not a plan")]
+    #[error("`show -json` printed a state, not a plan")]
     State,
     #[error("the plan changes resources, but should only refresh")]
     NotRefreshOnly,
@@ -38,7 +38,7 @@ pub enum BadPlan {
         "the plan has an action for `{}` that orch does not know: upgrade orch", printable(.0)
     )]
     Action(String),
-    #[error("`plan` reports changes, but `show -json` prints none")]
+    #[error("`plan` reported changes, but `show -json` printed none")]
     LacksChanges,
     #[error("{0}, which `orch` did not ask for: check wrapper scripts and `terragrunt.hcl`")]
     NotWhole(IncompletePlan),
@@ -67,11 +67,10 @@ pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
     Ok(plan)
 }
 
-/// Reads the plan of a kind that `show -json` has printed.
+/// Reads a plan of a kind from the output of `show -json`.
 ///
-/// Something exists if the state has a resource, or an output that is not about to be created: constant
-/// outputs are part of the state before anything was ever applied. `has_changes` says whether the
-/// exit status of `plan` means changes.
+/// The stack exists if the state has a resource, or an output that the plan does not create: constant outputs are
+/// part of the state before the first apply. `has_changes` is the result of the exit status of `plan`.
 pub fn read_plan(
     text: impl Read,
     kind: PlanKind,
@@ -131,7 +130,7 @@ pub fn read_plan(
         let values = state.values.as_ref();
         values.is_some_and(|values| values.root_module.owns())
     };
-    // Those of `prior_state` are no help: there, what the configuration says has replaced what others can read.
+    // Those of `prior_state` don't help: they are already updated from the configuration.
     let outputs = plan.output_changes.iter();
     let before: Outputs = outputs
         .clone()
@@ -164,7 +163,7 @@ pub fn read_plan(
     };
     Ok(match plan.complete {
         Some(false) => answer.left_out(),
-        // Older versions do not say so: see `leaves_out`.
+        // Older versions don't report it: see `leaves_out`.
         Some(true) | None => answer,
     })
 }
@@ -188,8 +187,8 @@ fn check(plan: &PlanJson, kind: PlanKind) -> Result<(), BadPlan> {
     Ok(())
 }
 
-/// Returns whether a plan has something to apply that changes neither resources nor outputs: data sources that
-/// are read during the apply, and what the provider puts off.
+/// Returns whether a plan has work that changes neither resources nor outputs: data sources that are read during the
+/// apply, and deferred actions.
 fn is_quiet(plan: &PlanJson) -> bool {
     let mut changes = plan.resource_changes.iter();
     !plan.deferred_changes.is_empty() || changes.any(|it| it.change.reads())

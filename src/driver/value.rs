@@ -1,14 +1,14 @@
-//! Digests of JSON values. Values that mean the same have equal digests, however they are written.
+//! Digests of JSON values. Equivalent values have equal digests, however they are written.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-/// How deep values are looked into. What lies deeper counts as it is written.
+/// The maximum depth for normalising. Deeper values count as written.
 const MAX_DEPTH: usize = 100;
 
-/// Returns a digest of parts, each of which counts with its length.
+/// Returns a digest of parts, each prefixed by its length.
 pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
@@ -20,16 +20,15 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     digits.take(16).collect()
 }
 
-/// Returns a digest of a value: neither space nor the order of keys counts, nor how strings are escaped, nor
-/// how numbers are written. Numbers keep all their digits.
+/// Returns a digest of a value, independent of white space, the order of keys, escapes in strings and the form of
+/// numbers. Numbers keep all their digits.
 pub(super) fn digest_of(value: &RawValue) -> String {
     let mut text = String::with_capacity(value.get().len());
     write(value, MAX_DEPTH, &mut text);
     digest([text.as_bytes()])
 }
 
-/// Returns whether a value is `true`, or has it anywhere. By such values plans say which parts of another
-/// value are unknown, or sensitive.
+/// Returns whether a value is or contains `true`. Plans mark unknown or sensitive parts of another value like this.
 pub(super) fn has_true(value: &RawValue) -> bool {
     has_true_within(value, MAX_DEPTH)
 }
@@ -88,7 +87,7 @@ fn write(value: &RawValue, depth: usize, out: &mut String) {
         Parts::None => match text.as_bytes().first() {
             Some(b'"') => match serde_json::from_str::<String>(text) {
                 Ok(string) => write_string(&string, out),
-                // Half a surrogate pair is no text, and still a value of its own.
+                // Half a surrogate pair is not text, but still a value.
                 Err(_) => out.push_str(text),
             },
             Some(b'-' | b'0'..=b'9') => write_number(text, out),

@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// Returns the error for a field that makes no sense.
+    /// Returns the error for an invalid field.
     pub(super) fn unexpected(&self, field: &[u8]) -> GitError {
         let start = &field[..field.len().min(200)];
         GitError::Unexpected {
@@ -54,7 +54,7 @@ pub(super) fn blob<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     (kind == "blob").then_some(content)
 }
 
-/// Returns what a status letter means for a file of these modes.
+/// Returns the change that a status letter means for a file of these modes.
 pub(super) fn change(status: Option<u8>, modes: &[&[u8]]) -> FileChange {
     if modes.contains(&&b"160000"[..]) {
         return FileChange::Repository;

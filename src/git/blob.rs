@@ -1,4 +1,4 @@
-//! What git records of a file: the id of its content, and whether it is executable.
+//! The part of a file that git records: the id of its content, and whether it is executable.
 
 use std::fs;
 use std::io;
@@ -12,8 +12,8 @@ use crate::on_disk::if_there;
 /// The id that git writes for no object.
 const NOTHING: &str = "0000000000000000000000000000000000000000";
 
-/// Returns the id of the blob that git would store for the file or link at a place, without filters;
-/// all zeros if nothing is there. Returns `None` for anything else, such as a directory.
+/// Returns the id of the blob that git would store for a file or link, without filters; all zeros if it is missing.
+/// Returns `None` for anything else, such as a directory.
 pub fn blob_id(place: &Path) -> Result<Option<String>, GitError> {
     let unreadable = |error| GitError::Unreadable(place.to_owned(), error);
     let Some(metadata) = if_there(place.symlink_metadata()).map_err(unreadable)? else {

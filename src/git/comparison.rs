@@ -8,7 +8,7 @@ use super::{ChangedFile, FileChange, FileState, project_path};
 
 pub(super) struct TreeComparison<'r> {
     pub(super) repository: &'r git2::Repository,
-    /// Where the trees being compared are, relative to the project root.
+    /// The path of the compared trees, from the project root.
     pub(super) path: Vec<u8>,
     pub(super) files: Vec<ChangedFile>,
 }
@@ -97,7 +97,7 @@ fn tree_order(a: &TreeEntry<'_>, b: &TreeEntry<'_>) -> Ordering {
     bytes(a).cmp(bytes(b))
 }
 
-/// Returns what an entry is; the odd modes of old repositories are normalised.
+/// Returns the normalised mode of an entry; old repositories have odd ones.
 pub(super) fn mode(entry: &TreeEntry<'_>) -> FileMode {
     match entry.filemode() & 0o170_000 {
         0o040_000 => FileMode::Tree,

@@ -1,9 +1,9 @@
-//! Files that a later commit lacks, and where git finds them again.
+//! Files that a later commit lacks, and their new places according to git.
 
 use super::{CommitId, GitError, Repository};
 use crate::path::ProjectPath;
 
-/// How much of a file has to be the same, in percent, for git to call it renamed: its own default.
+/// How similar two files must be, in percent, for git to call one renamed: its own default.
 pub const SIMILARITY: u16 = 50;
 
 /// How many files on each side are compared with each other. Above that, git may pair only identical files.

@@ -1,4 +1,4 @@
-//! Errors of git, and how its commands are shown.
+//! Errors of git, and the text of its commands.
 
 use std::io;
 use std::path::PathBuf;
@@ -31,10 +31,10 @@ pub enum GitError {
     /// `git fetch` failed, and has already written why to stderr.
     #[error("`{command}` failed ({status})")]
     Fetch { command: String, status: ExitStatus },
-    #[error("`{command}` gave an unexpected answer: {answer}")]
+    #[error("`{command}` printed unexpected output: {answer}")]
     Unexpected {
         command: String,
-        /// The part of the answer that makes no sense.
+        /// The invalid part of the answer.
         answer: String,
     },
 }
@@ -82,8 +82,7 @@ fn stderr_text(stderr: &str) -> String {
     }
 }
 
-/// Chooses which of two failures to report: git, where it is installed, explains itself better than
-/// libgit2 does.
+/// Chooses which of two failures to report: git, if it is installed, has better messages than libgit2.
 pub(super) fn instead_of(library: git2::Error, program: GitError) -> GitError {
     match program {
         GitError::Start(error) if error.kind() == io::ErrorKind::NotFound => {

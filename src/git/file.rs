@@ -4,13 +4,13 @@ use crate::path::ProjectPath;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangedFile {
-    /// Where it is. Bytes that are not UTF-8 are replaced; no stack's path has any.
+    /// Its path. Bytes that are not UTF-8 are replaced; no stack's path has any.
     pub path: ProjectPath,
     pub change: FileChange,
     pub state: FileState,
 }
 
-/// What happened to a file. A file that is renamed is deleted in one place and added in another.
+/// The change of a file. A renamed file is deleted at one path and added at another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileChange {
     Added,
@@ -44,6 +44,6 @@ pub enum FileState {
     Committed,
     /// In the index or in the working tree only.
     Uncommitted,
-    /// Not known to git.
+    /// Untracked.
     Untracked,
 }

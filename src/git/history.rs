@@ -7,7 +7,7 @@ use super::{CommitId, GitError, Repository};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryCommit {
     pub id: CommitId,
-    /// Its parents; none where a shallow clone is cut off.
+    /// Its parents; none at the boundary of a shallow clone.
     pub parents: Vec<CommitId>,
 }
 
@@ -41,7 +41,7 @@ pub struct CommitText {
 }
 
 impl Repository {
-    /// Returns what commits say of themselves; those that are not here are left out.
+    /// Returns the texts of commits, without those that this clone lacks.
     pub fn commit_texts(
         &self,
         commits: &BTreeSet<CommitId>,

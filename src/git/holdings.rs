@@ -1,7 +1,7 @@
-//! What some directories of the project hold, in many commits at once.
+//! The content of some directories of the project, in many commits at once.
 //!
-//! The walk goes down only where one of the directories lies. What a tree holds depends on nothing but the
-//! tree, which its id names, so each tree is read once, however many commits have it.
+//! The walk only enters trees that contain one of the directories. Each tree is read once, however many commits have
+//! it: its id determines its content.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -12,33 +12,33 @@ use std::sync::Arc;
 use super::{CommitId, GitError, Repository, repository_path};
 use crate::path::ProjectPath;
 
-/// What a directory holds in a commit.
+/// The content of a directory in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holds {
     NoDirectory,
-    /// What is looked for is not in it.
+    /// Nothing that was searched for.
     Nothing,
-    /// What is in it cannot be told.
+    /// It cannot be determined.
     Unknown,
-    /// What is looked for is in it.
+    /// The searched content.
     Wanted,
 }
 
-/// What is looked for, and where.
+/// A search, and its directories.
 pub(crate) struct Search<'s> {
     /// The directories, each once.
     pub(crate) directories: &'s [ProjectPath],
-    /// Says by the name of a file whether it is read. Only files directly in the directories are.
+    /// Selects, by name, the files to read. Only files directly in the directories are.
     pub(crate) reads: &'s dyn Fn(&[u8]) -> bool,
-    /// Says of the contents of such files what each means for its directory.
+    /// Classifies the contents of such files for their directories.
     pub(crate) holds: &'s dyn Fn(Vec<Vec<u8>>) -> Vec<Holds>,
-    /// How large a file may be. What a larger one means is unknown.
+    /// The maximum size of a file. The meaning of a larger one is unknown.
     pub(crate) max_bytes: u32,
 }
 
 impl Repository {
-    /// Returns what the directories hold in each of some commits, in the order asked for. Links are not
-    /// followed, so what a link or a submodule leads to is unknown.
+    /// Returns the content of the directories in each of some commits, in the order asked for. Links are not
+    /// followed, so the targets of links and submodules are unknown.
     pub(crate) fn holdings(
         &self,
         commits: &[CommitId],
@@ -99,7 +99,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Returns what each of the files means.
+    /// Returns the classification of each file.
     fn files(
         &self,
         visits: &Visits,
@@ -133,7 +133,7 @@ impl Repository {
 /// The directories as a tree: the nodes above them, and their own.
 struct Places {
     nodes: Vec<Node>,
-    /// For each directory of the search, its place in the order of the nodes.
+    /// The directories of the search, in the order of the nodes.
     order: Vec<usize>,
 }
 
@@ -141,11 +141,11 @@ struct Places {
 #[derive(Default)]
 struct Node {
     below: HashMap<Vec<u8>, usize>,
-    /// The same in the order in which trees have directories: by name, with a slash at the end.
+    /// The same in the order of trees: by name, with a slash at the end.
     sorted: Vec<(Vec<u8>, usize)>,
     /// The directories at or below it, in the order of the nodes.
     range: Range<usize>,
-    /// Whether it is looked at itself; it is the first of its range then.
+    /// Whether the search wants this directory itself; it is then the first of its range.
     is_wanted: bool,
 }
 
@@ -194,7 +194,7 @@ impl Places {
     }
 }
 
-/// What a tree has that matters.
+/// A relevant entry of a tree.
 #[derive(Clone)]
 enum Child {
     /// A file to read, with its id.
@@ -245,7 +245,7 @@ fn children(node: &Node, tree: &[u8], id_bytes: usize, search: &Search<'_>) -> V
     found
 }
 
-/// Finds directories of a tree one after the other, which takes no search while they come in order.
+/// Finds directories of a tree one after the other, without searching while they are in order.
 struct InOrder<'n, 't> {
     node: &'n Node,
     next: usize,
@@ -264,7 +264,7 @@ impl<'n, 't> InOrder<'n, 't> {
     /// Returns the node of a directory, if it has one.
     fn find(&mut self, name: &'t [u8]) -> Option<&'n usize> {
         if in_tree_order(self.last, name) == Ordering::Greater {
-            // It is damaged, or somebody has made it so.
+            // The tree is damaged or forged.
             return self.node.below.get(name);
         }
         self.last = name;
@@ -313,7 +313,7 @@ fn hexadecimal(id: &[u8]) -> String {
         .collect()
 }
 
-/// The trees that are read, each for a node. What lies below a tree comes after it.
+/// The visited trees, each for a node. Its subtrees come after it.
 #[derive(Default)]
 struct Visits {
     all: Vec<Visit>,
@@ -328,7 +328,7 @@ struct Visit {
     below: Vec<usize>,
     /// The nodes in it that are links or submodules.
     opaque: Vec<usize>,
-    /// The ids of its files, if it is looked at itself.
+    /// The ids of its files, if the search wants it.
     files: Vec<String>,
     /// Whether there is a file that cannot be read.
     is_unknown: bool,
@@ -347,7 +347,7 @@ impl Visits {
         })
     }
 
-    /// Returns what the trees of commits hold, by the visit.
+    /// Returns the content of the trees of commits, by visit.
     fn holdings(
         &self,
         places: &Places,
@@ -401,7 +401,7 @@ impl Visits {
 mod tests {
     use super::*;
 
-    /// The names that are found in a tree whose directories come in this order, of those that are looked for.
+    /// The wanted names that are found in a tree with its directories in this order.
     fn found(wanted: &[&str], tree: &[&'static str]) -> Vec<&'static str> {
         let paths: Vec<ProjectPath> = wanted
             .iter()

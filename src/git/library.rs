@@ -117,14 +117,14 @@ impl Library {
         let base = self
             .0
             .merge_base(self.oid(a.as_str())?, self.oid(b.as_str())?);
-        // In a shallow clone it stumbles over commits that are cut off, where git goes on.
+        // In a shallow clone it fails at the boundary, where git continues.
         match base {
             Err(error) if self.has_no_merge_base(&error) && !self.is_shallow()? => Ok(None),
             base => base.map(CommitId::from_oid).map(Some),
         }
     }
 
-    /// Returns whether an error means that two commits have no ancestor in common, as far as the history is here.
+    /// Returns whether an error means that two commits have no common ancestor in this clone.
     pub(super) fn has_no_merge_base(&self, error: &Error) -> bool {
         let is_cut_off = error.class() == ErrorClass::Odb && self.is_shallow().unwrap_or(false);
         error.code() == ErrorCode::NotFound && (error.class() == ErrorClass::Merge || is_cut_off)
@@ -285,7 +285,7 @@ impl Library {
             };
             let mut status = entry.status();
             if status.contains(Status::WT_DELETED) {
-                // libgit2 takes what a sparse checkout leaves out for deleted.
+                // libgit2 reports files outside of a sparse checkout as deleted.
                 let paths = match &mut not_checked_out {
                     Some(paths) => paths,
                     unknown => unknown.insert(self.not_checked_out()?),
@@ -435,7 +435,7 @@ fn is_file(entry: &git2::TreeEntry<'_>) -> bool {
 fn status_change(entry: &StatusEntry<'_>, status: Status) -> FileChange {
     let deltas = [entry.head_to_index(), entry.index_to_workdir()];
     let is_repository = deltas.iter().flatten().any(|delta| {
-        // An untracked directory is only given as such if it is a repository of its own.
+        // An untracked directory is only reported as such if it is another repository.
         let is_untracked =
             || delta.status() == Delta::Untracked && entry.path_bytes().ends_with(b"/");
         [delta.old_file(), delta.new_file()]

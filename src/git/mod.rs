@@ -1,12 +1,11 @@
-//! What `orch` asks of git: commits, how they are related, and which files differ.
+//! The interface to git: commits, their relations, and files that differ.
 //!
-//! libgit2 is asked first, in this process. Where it cannot answer (it reads neither reftables nor
-//! sparse or split indexes, and fetches nothing for a partial clone), the `git` program is asked; if
-//! there is none, libgit2's error is reported. For the status, the order is reversed; see
-//! [`Repository::status`].
+//! libgit2 is asked first, in this process. If it fails (it reads neither reftables nor sparse or split indexes, and
+//! fetches nothing for a partial clone), the `git` program is asked; without that, libgit2's error is reported. For
+//! the status, the order is reversed; see [`Repository::status`].
 //!
-//! Only [`Repository::fetch`], [`Repository::set_remote_head`] and [`Repository::check_out`] write to the repository. This module does not know what a base or a
-//! stack is.
+//! Only [`Repository::fetch`], [`Repository::set_remote_head`] and [`Repository::check_out`] write to the repository.
+//! This module doesn't know bases or stacks.
 
 mod answer;
 mod blob;
@@ -168,8 +167,7 @@ impl Repository {
         }
     }
 
-    /// Returns where the history of a commit ends: at commits without parents, and at those whose
-    /// parents are missing from a shallow clone.
+    /// Returns the ends of the history of a commit: commits without parents, and the boundary of a shallow clone.
     pub fn ends(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
         // libgit2 reports the missing parents, too, and only users who can fetch need this.
         self.program.ends(commit)
@@ -183,8 +181,8 @@ impl Repository {
         self.ask(Library::branches, Program::branches)
     }
 
-    /// Returns for each of some commits that are present a branch whose history has it. Remote branches are
-    /// preferred to local ones, and branches at the commit to those that have moved on.
+    /// Returns, for each of some present commits, a branch that contains it. Remote branches are preferred to local
+    /// ones, and branches at the commit to others.
     pub fn branches_with(
         &self,
         commits: &BTreeSet<CommitId>,
@@ -255,12 +253,12 @@ impl Repository {
         )
     }
 
-    /// Returns the files of the project that differ between HEAD, the index and the working tree, in
-    /// any order. What git ignores is not among them.
+    /// Returns the files of the project that differ between HEAD, the index and the working tree, in any order.
+    /// Ignored files are left out.
     ///
-    /// The `git` program is asked first, if there is one: libgit2 ignores some negated rules of
-    /// `.gitignore` and runs no filters (large files, encryption), so it misses files and reports
-    /// changes that do not exist; and with tens of thousands of files it takes twice as long.
+    /// The `git` program is asked first, if there is one: libgit2 ignores some negated rules of `.gitignore` and runs
+    /// no filters (large files, encryption), so it misses files and reports changes that do not exist; and with tens
+    /// of thousands of files it takes twice as long.
     pub fn status(&self) -> Result<Vec<ChangedFile>, GitError> {
         match self.program.status(&self.prefix) {
             Err(GitError::Start(error)) => debug!(%error, "there is no git to ask for the status"),
@@ -278,8 +276,8 @@ impl Repository {
         )
     }
 
-    /// Returns which of some new files of the project git ignores, in the order asked for. It does not
-    /// matter whether git knows the files.
+    /// Returns which of some new files of the project git ignores, in the order asked for. The files may be tracked
+    /// or not.
     ///
     /// As in [`Self::status`], which leaves these files out, the `git` program is asked first.
     pub fn ignored(&self, files: &[ProjectPath]) -> Result<Vec<ProjectPath>, GitError> {
@@ -319,8 +317,8 @@ impl Repository {
         )
     }
 
-    /// Returns the commit that a branch of a remote is at now; `None` if there is no such branch. This
-    /// needs the network, and never asks the user for anything.
+    /// Returns the commit of a branch of a remote; `None` if there is no such branch. This needs the network, and
+    /// never prompts.
     pub fn remote_tip(&self, remote: &str, branch: &str) -> Result<Option<CommitId>, GitError> {
         self.program.remote_tip(remote, branch)
     }
@@ -331,7 +329,7 @@ impl Repository {
         self.program.ask_remote_head(remote)
     }
 
-    /// Notes which branch a remote's HEAD names.
+    /// Records which branch a remote's HEAD names.
     pub fn set_remote_head(&self, remote: &str, branch: &str) -> Result<(), GitError> {
         self.program.set_remote_head(remote, branch)
     }
@@ -345,7 +343,7 @@ impl Repository {
         if !self.is_shallow()? {
             return Ok(false);
         }
-        // A commit at which a shallow clone is cut off still names its parents.
+        // A commit at the boundary of a shallow clone still names its parents.
         for end in self.ends(of)? {
             if self.parents(&end)?.contains(commit) {
                 return Ok(true);
@@ -370,18 +368,16 @@ impl Repository {
         }
     }
 
-    /// Runs `git fetch` with these arguments, with the user's terminal and credentials. What git
-    /// prints goes to stderr.
+    /// Runs `git fetch` with these arguments, with the user's terminal and credentials. Its output is on stderr.
     pub fn fetch(&mut self, arguments: &[String]) -> Result<(), GitError> {
         self.program.fetch(arguments)?;
-        // What libgit2 has read of the history may have changed.
+        // libgit2 may have cached the old history.
         self.library = self.library.take().and_then(Library::reopened);
         Ok(())
     }
 }
 
-/// Returns the place in the project of a path that git gives relative to its top level; `None` if it
-/// lies outside the project.
+/// Returns the project path for a path relative to git's top level; `None` if it is outside of the project.
 fn project_path(path: &[u8], prefix: &str) -> Option<ProjectPath> {
     let inside = match prefix {
         "" => path,

@@ -1,6 +1,6 @@
 //! Questions that the `git` program answers.
 //!
-//! Uses only options that git 2.30 knows, and formats that end names with NUL.
+//! Uses only options of git 2.30, and formats that end names with NUL.
 
 mod history;
 mod tree;
@@ -18,18 +18,18 @@ use super::{
 use crate::path::ProjectPath;
 use crate::project::environment::REPOSITORY_VARIABLES;
 
-/// What else says which repository git finds, and what it reads there.
+/// Other variables that control which repository git finds, and what it reads there.
 const OF_DISCOVERY: [&str; 3] = ["GIT_CEILING_DIRECTORIES", "GIT_CONFIG", "GIT_NAMESPACE"];
 
-/// Variables that say how paths on the command line are understood.
+/// Variables that control how paths on the command line are interpreted.
 const OF_PATTERNS: [&str; 3] = [
     "GIT_GLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
     "GIT_NOGLOB_PATHSPECS",
 ];
 
-/// Makes git look at submodules that the configuration or `.gitmodules` tells it to ignore: what is
-/// checked out there is what runs.
+/// Includes submodules that the configuration or `.gitmodules` ignores: their checked out files are the ones that
+/// run.
 const ALL_SUBMODULES: &str = "--ignore-submodules=none";
 
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub(super) struct Program {
     directory: PathBuf,
 }
 
-/// A command of git, with what its failure has to report.
+/// A command of git, with the context for its errors.
 pub(super) struct GitCommand {
     pub(super) command: Command,
     pub(super) text: String,
@@ -61,7 +61,7 @@ impl Program {
         for variable in removed.into_iter().flatten() {
             command.env_remove(variable);
         }
-        // Reading must not write the index, and what git says is to be understood.
+        // Reading must not write the index, and messages must be in English.
         command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
         // Directories have the names they have, also with `*` in them.
         command.env("GIT_LITERAL_PATHSPECS", "1");
@@ -75,7 +75,7 @@ impl Program {
         checked(text, prepared.output()?)
     }
 
-    /// Asks about things that git reads from its standard input, each with `end` after it.
+    /// Asks about items on git's standard input, each terminated by `end`.
     pub(super) fn ask_about(
         &self,
         arguments: &[&str],
@@ -238,7 +238,7 @@ impl Program {
         let mut fields = Fields::new(&answer, &arguments);
         let mut files = Vec::new();
         while let Some(record) = fields.next() {
-            // How many words stand before the name, and which of them are modes.
+            // The number of words before the name, and which of them are modes.
             let (n_words, modes) = match record.first() {
                 Some(b'1') => (8, 3..6),
                 Some(b'2') => (9, 3..6),
@@ -254,7 +254,7 @@ impl Program {
             let is_untracked = n_words == 1;
             let letters = match record.first() {
                 Some(b'?') => &b""[..],
-                // What the two sides of a conflict did is not what happened to the file.
+                // In a conflict, the changes of both sides don't matter.
                 Some(b'u') => &b"U"[..],
                 _ => words[1],
             };
@@ -339,7 +339,7 @@ impl GitCommand {
         let mut stdin = child.stdin.take();
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
-                // If git has ended, its status says why.
+                // If git has ended, its status has the reason.
                 let written = stdin.iter_mut().try_for_each(|stdin| {
                     let mut requests = requests.iter();
                     requests.try_for_each(|request| write!(stdin, "{request}{end}"))

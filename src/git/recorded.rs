@@ -8,14 +8,14 @@ use crate::path::ProjectPath;
 /// A file, link or submodule as git records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFile {
-    /// Where it is. Bytes that are not UTF-8 are replaced; no stack's path has any.
+    /// Its path. Bytes that are not UTF-8 are replaced; no stack's path has any.
     pub path: ProjectPath,
     pub mode: RecordedMode,
-    /// The id of the blob; of a submodule, that of its commit.
+    /// The id of the blob; for a submodule, that of its commit.
     pub id: String,
 }
 
-/// What git records of a file besides its content.
+/// The mode of a file in git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedMode {
     File,

@@ -1,4 +1,4 @@
-//! What only the `git` program can do: asking a remote for its branches, and fetching.
+//! Operations that only the `git` program supports: asking a remote for its branches, and fetching.
 
 use std::io;
 
@@ -16,8 +16,8 @@ impl Program {
         let arguments = ["ls-remote", "--", remote, &reference];
         let mut prepared = self.prepare(&arguments);
         prepared.command.env("GIT_TERMINAL_PROMPT", "0");
-        // ssh prompts at the terminal regardless of stdin. Users who choose how ssh is started have to
-        // keep it from prompting themselves.
+        // ssh prompts at the terminal regardless of stdin. Users who choose the ssh command must disable its prompts
+        // themselves.
         let is_chosen = ["GIT_SSH", "GIT_SSH_COMMAND"]
             .iter()
             .any(|name| std::env::var_os(name).is_some());
@@ -47,7 +47,7 @@ impl Program {
         let mut words = vec!["fetch"];
         words.extend(arguments.iter().map(String::as_str));
         let GitCommand { mut command, text } = self.prepare(&words);
-        // git reports its progress on stderr; what it prints on stdout must not mix with ours.
+        // git's progress is on stderr; its stdout must not mix with ours.
         command.stdout(io::stderr());
         let status = command.status().map_err(GitError::Start)?;
         if status.success() {

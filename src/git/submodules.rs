@@ -1,4 +1,4 @@
-//! Submodules that are not checked out: whatever stacks they have are missing from the project.
+//! Submodules that are not checked out: their stacks are missing from the project.
 
 use std::collections::BTreeMap;
 use std::fs;

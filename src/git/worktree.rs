@@ -1,4 +1,4 @@
-//! Commits that are checked out beside the working tree.
+//! Commits that are checked out outside of the working tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use super::answer::Fields;
 use super::program::Program;
 use super::{CommitId, GitError, Repository};
 
-/// Switches off what the user's configuration would run or fetch in a checkout.
+/// Disables hooks and fetches of the user's configuration in a checkout.
 const ALONE: [&str; 6] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -74,8 +74,8 @@ impl Repository {
 
 /// Removes a checkout, even one that was not finished. Links in it are not followed.
 fn remove(program: &Program, path: &Path) {
-    // Git removes no directory that lacks `.git`, as it does while it is being made, but forgets what is gone.
-    // What cannot be removed is tried again by the next command.
+    // git only removes a directory with `.git`, which it lacks while it is created, but prunes missing ones. A failed
+    // removal is repeated by the next command.
     _ = fs::remove_dir_all(path);
     let text = path.to_string_lossy();
     // Twice: git locks a checkout while it is being made.
@@ -90,8 +90,8 @@ impl Worktree {
         &self.path
     }
 
-    /// Returns the files whose content a filter should have made that is not configured on this machine, such as
-    /// that of large files: from the top of the checkout, by path, each with the name of the filter.
+    /// Returns the files whose content needs a filter that this machine lacks, such as that for large files: paths
+    /// from the top of the checkout, each with the name of the filter.
     pub fn unfilled(&self) -> Result<BTreeMap<String, String>, GitError> {
         let is_attributes = |file: &String| file.rsplit('/').next() == Some(".gitattributes");
         if !self.files.iter().any(is_attributes) {

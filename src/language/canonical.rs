@@ -1,8 +1,7 @@
-//! What a file says, as one text that does not depend on how it is laid out: comments, white space, and how a
-//! string or a number is written make no difference.
+//! The canonical text of a file, independent of its layout: comments, white space, and the form of strings and
+//! numbers make no difference.
 //!
-//! The text is for digests. This module does not know what a block means: the caller leaves
-//! out what does not matter.
+//! The text is for digests. This module doesn't interpret blocks: the caller leaves out irrelevant parts.
 
 use std::fmt::Write as _;
 
@@ -16,8 +15,8 @@ pub enum BodyItem<'a> {
     Block(&'a str),
 }
 
-/// Returns what a body says. `matters` is asked of each item, with the kinds of the blocks around it, the
-/// outermost first; a block for which `may_vanish` holds counts only if something is left in it.
+/// Returns the canonical text of a body. `matters` selects items, given the kinds of the blocks around them, the
+/// outermost first; a block for which `may_vanish` holds is left out if it would be empty.
 pub fn canonical(
     body: &Body,
     matters: &dyn Fn(&[&str], BodyItem<'_>) -> bool,
@@ -78,7 +77,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes a text so that nothing in it can be taken for what stands around it.
+/// Quotes a text, so that its content cannot be confused with the text around it.
 fn quoted(content: &str, text: &mut String) {
     _ = write!(text, "{content:?}");
 }

@@ -1,14 +1,14 @@
 //! Configuration as written: blocks, attributes and expressions, each with its place.
 //!
 //! The parser's tree keeps every comment and blank and is about thirty times the size of the text, so
-//! [`crate::language::parse`] converts it to this smaller one as soon as a file is parsed. This module
-//! does not know what a block means or what an expression evaluates to.
+//! [`crate::language::parse`] converts it to this smaller one as soon as a file is parsed. This module interprets
+//! neither blocks nor expressions.
 
 use bigdecimal::BigDecimal;
 
 use crate::source::Span;
 
-/// A name, label or keyword, and where it stands.
+/// A name, label or keyword, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// The text, unquoted.
@@ -17,7 +17,7 @@ pub struct Name {
     pub span: Span,
 }
 
-/// What stands between the braces of a block, or in a whole file.
+/// The content of a block, or of a whole file.
 #[derive(Debug, Clone, Default)]
 pub struct Body {
     /// `name = expression`, in the order written; the parser ensures that names are unique.

@@ -1,7 +1,7 @@
-//! Generations: what has been made of a stack, one after the other.
+//! Generations: successive incarnations of a stack.
 //!
-//! A stack that is made anew before the old one is destroyed exists twice for a while. This module does not know
-//! what a stack is.
+//! A stack that is recreated before the old one is destroyed exists twice for a while. This module doesn't know
+//! stacks.
 
 use std::fmt;
 use std::num::NonZeroU32;

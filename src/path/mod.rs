@@ -1,9 +1,8 @@
 //! Paths inside the project.
 //!
-//! A [`ProjectPath`] is what the user sees: absolute inside the project, `/`-separated on every platform,
-//! free of `.` and `..`. A [`StackPath`] names a stack: the path of its directory and, for an
-//! instance, its key. A [`Generation`] tells apart what has been made of one stack.
-//! This module does not know whether anything exists at a path.
+//! A [`ProjectPath`] is shown to users: absolute inside the project, `/`-separated on every platform, free of `.` and
+//! `..`. A [`StackPath`] names a stack: the path of its directory and, for an instance, its key. A [`Generation`]
+//! distinguishes the incarnations of one stack. This module doesn't know whether a path exists.
 
 mod generation;
 mod stack;
@@ -61,8 +60,8 @@ impl ProjectPath {
         host
     }
 
-    /// Resolves what a user wrote in a file of the directory `self`: relative to the project root if
-    /// it starts with `/`, else relative to `self`.
+    /// Resolves a path in a file of the directory `self`: relative to the project root if it starts with `/`, else
+    /// relative to `self`.
     ///
     /// # Errors
     ///
@@ -138,7 +137,7 @@ impl ProjectPath {
         })
     }
 
-    /// Wraps text that is known to be normalised, such as what [`Self::ancestors`] gives.
+    /// Wraps normalised text, such as that of [`Self::ancestors`].
     pub(crate) fn from_normal(text: &str) -> Self {
         ProjectPath(text.into())
     }
@@ -162,8 +161,7 @@ impl ProjectPath {
         }
     }
 
-    /// Returns this path relative to the directory `from`: `.` for the directory itself, `../x` for
-    /// what lies outside.
+    /// Returns this path relative to the directory `from`: `.` for the directory itself, `../x` for paths outside.
     pub fn relative_to(&self, from: &ProjectPath) -> String {
         let mut here = self.components().peekable();
         let mut there = from.components().peekable();

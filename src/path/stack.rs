@@ -1,6 +1,6 @@
 //! The names of stacks: a directory and, for an instance, its key.
 //!
-//! This module does not know which stacks there are.
+//! This module doesn't know which stacks exist.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::printable::needs_escape;
 /// The longest key, in characters.
 const MAX_KEY: usize = 64;
 
-/// What comes before the number of a generation.
+/// The text before the number of a generation.
 const GENERATION: &str = "[generation ";
 
 /// The key of an instance, which distinguishes it from the others in its directory.
@@ -73,10 +73,10 @@ impl fmt::Debug for InstanceKey {
     }
 }
 
-/// The name of a stack: `/net`, or `/net["dev"]` for an instance. Of a stack that exists more than once, it names
-/// what is current, or what is not: `/net[generation 1]`.
+/// The name of a stack: `/net`, or `/net["dev"]` for an instance. If the stack has several generations, it names the
+/// current one, or an old one: `/net[generation 1]`.
 ///
-/// Ordered by directory, then by key, each byte by byte; what is current comes first.
+/// Ordered by directory, then by key, each byte by byte; the current generation comes first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackPath {
     directory: ProjectPath,
@@ -98,7 +98,7 @@ impl StackPath {
         }
     }
 
-    /// Returns the path of one generation of this stack, which is not the current one.
+    /// Returns the path of an old generation of this stack.
     #[must_use]
     pub fn of_generation(&self, generation: Generation) -> Self {
         let current = self.current();
@@ -109,7 +109,7 @@ impl StackPath {
         }
     }
 
-    /// Returns the path of what is current of this stack.
+    /// Returns the path of the current generation of this stack.
     #[must_use]
     pub fn current(&self) -> Self {
         match &self.key {
@@ -143,7 +143,7 @@ impl StackPath {
         self.key.as_ref()
     }
 
-    /// Returns which generation of the stack it is, if that is not the current one.
+    /// Returns the generation, if it is not the current one.
     pub fn generation(&self) -> Option<Generation> {
         self.generation
     }
@@ -206,7 +206,7 @@ impl Serialize for StackPath {
     }
 }
 
-/// From text, which must be exactly that of a path.
+/// Accepts only the exact text of a path.
 impl<'de> Deserialize<'de> for StackPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -221,7 +221,7 @@ impl fmt::Debug for StackPath {
     }
 }
 
-/// Which instances a user means: what is in the brackets after a path.
+/// The instances in the brackets after a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum KeyFilter {
     /// `["dev"]`: the one with this key.
@@ -231,8 +231,8 @@ pub enum KeyFilter {
 }
 
 impl KeyFilter {
-    /// Splits what a user wrote into a path and the key in brackets at its end, if there is one.
-    /// Brackets that hold something else are part of the path.
+    /// Splits a path of the user into the path and the key in brackets at its end, if there is one. Brackets with
+    /// other content are part of the path.
     pub fn split(written: &str) -> (&str, Option<Self>) {
         let key = || {
             let open = written.strip_suffix(']')?.rfind('[')?;
@@ -252,8 +252,8 @@ impl KeyFilter {
         }
     }
 
-    /// Splits what a user wrote like [`Self::split`], but for a key without quotes, which a shell may
-    /// have removed. What looks like a key may be part of a path or a glob.
+    /// Like [`Self::split`], but for a key whose quotes a shell may have removed. The apparent key may be part of a
+    /// path or a glob.
     pub fn split_unquoted(written: &str) -> Option<(&str, InstanceKey)> {
         let open = written.strip_suffix(']')?.rfind('[')?;
         let (path, key) = written.split_at(open);

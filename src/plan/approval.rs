@@ -1,5 +1,5 @@
-//! Resources that need an approval besides that of destroyed stacks: those destroyed inside stacks
-//! that are kept. This module neither asks for approval nor knows what is approved.
+//! Approval of resources that an apply destroys inside stacks that it keeps. Whole destroyed stacks
+//! have their own approval. This module does not ask and does not know what is approved.
 
 use super::Plan;
 use super::entry::PlanEntry;
@@ -8,9 +8,9 @@ use crate::path::StackPath;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestroyedResources<'p> {
     pub stack: &'p StackPath,
-    /// In the order of the tool.
+    /// In the tool's order.
     pub addresses: Vec<&'p str>,
-    /// How many more the driver counts without naming them.
+    /// Destroyed resources that the driver counts without naming them.
     pub unnamed: u64,
 }
 
@@ -21,7 +21,7 @@ impl DestroyedResources<'_> {
 }
 
 impl PlanEntry {
-    /// Returns the resources that its apply destroys, unless it destroys the whole stack.
+    /// Returns the resources that the apply destroys, unless it destroys the whole stack.
     pub fn destroyed_resources(&self) -> Option<DestroyedResources<'_>> {
         if self.destroys() || !self.action.is_work() {
             return None;
@@ -44,7 +44,6 @@ impl PlanEntry {
 }
 
 impl Plan {
-    /// Returns the resources that its apply destroys inside stacks that are kept, by stack.
     pub fn destroyed_resources(&self) -> impl Iterator<Item = DestroyedResources<'_>> {
         let entries = self.entries.iter();
         entries.filter_map(PlanEntry::destroyed_resources)

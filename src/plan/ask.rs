@@ -1,4 +1,4 @@
-//! Asks tools for their plans: a turn for each stack, in any order.
+//! Asks tools for their plans: one turn per stack, in any order.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -85,7 +85,7 @@ pub fn folder_of(folder: &Path, number: usize) -> PathBuf {
     folder.join(number.to_string())
 }
 
-/// Evaluates commands, looks programs up, makes folders. After an error nothing may run.
+/// Evaluates commands, finds programs, creates folders. If it fails, nothing may run.
 pub fn prepare(
     codes: PlanCode<'_, '_>,
     questions: &[ToolQuestion<'_>],
@@ -120,7 +120,7 @@ pub fn prepare(
     ))
 }
 
-/// Prepares to validate configurations only. Stacks whose tools cannot do that have no turn.
+/// Prepares turns that only validate configurations. Stacks whose tools cannot validate get none.
 pub fn prepare_validation(
     codes: PlanCode<'_, '_>,
     stacks: &[(StackIndex, Driver<'_>)],
@@ -156,7 +156,7 @@ pub fn prepare_validation(
     Ok(at_once(codes, asked.into_iter(), options.jobs, all))
 }
 
-/// Prepares to initialise stacks that are not. Stacks whose drivers need no `init` have no turn.
+/// Prepares turns that initialize stacks. Stacks without `init`, or already initialized, get none.
 pub fn prepare_init(
     codes: PlanCode<'_, '_>,
     stacks: &[(PlanStack, Driver<'_>)],
@@ -233,7 +233,7 @@ pub fn check(
     preparation.finish()
 }
 
-/// Returns the steps with their commands; `None` if something is wrong.
+/// Returns the steps with their commands; `None` if there are problems.
 fn commands(
     preparation: &mut CommandPreparation<'_, '_>,
     question: &ToolQuestion<'_>,
@@ -289,14 +289,14 @@ pub(super) fn limits(
 pub(super) fn attempts_of(codes: PlanCode<'_, '_>, stack: PlanStack) -> Attempts {
     let (code, stack) = codes.of(stack);
     Attempts {
-        // Those are for the command of `orch run`.
+        // Exit codes of `orch run`'s own command; they mean nothing here.
         exit_codes: ExitCodes::default(),
         ..code.project.attempts_of(stack)
     }
 }
 
-/// Reads the driver's answer in a turn's folder. `has_changes`: the exit code of its `plan` says so;
-/// `is_partial`: the arguments of `plan` cover only a part of the stack.
+/// Reads the driver's answer from a turn's folder. `has_changes`: the exit code of `plan` reports
+/// changes; `is_partial`: the arguments of `plan` cover only part of the stack.
 pub fn answer(
     driver: &Driver<'_>,
     kind: PlanKind,
@@ -340,7 +340,7 @@ fn complete_answer(
     Ok(DriverAnswer { outputs, ..answer })
 }
 
-/// Opens the plan that a tool has shown in a turn's folder. Fails if it is too long.
+/// Opens the plan as the tool printed it. Fails if it is too long.
 pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
     let file = File::open(folder.join(SHOWN_FILE))?;
     if file.metadata()?.len() > MAX_SHOWN {
@@ -353,13 +353,14 @@ pub fn changed(folder: &Path) -> Result<ChangedPlan, NoAnswer> {
     Ok(ChangedPlan::read(open_shown(folder)?)?)
 }
 
-/// Returns whether a `plan` covers only a part of the stack, by the user's arguments or by its own.
+/// Returns whether the arguments of `plan`, the user's or the driver's, cover only part of the
+/// stack.
 pub fn is_partial(driver: &Driver<'_>, extra: &[OsString], plan: Option<&Task>) -> bool {
     let own = plan.filter(|plan| driver.tool.is_some() || is_tool(&plan.name));
     leaves_out(extra) || own.is_some_and(|plan| leaves_out(&plan.arguments))
 }
 
-/// Adds the place of a built-in tool's state, which only its command shows.
+/// Adds where a built-in tool keeps its state, which only its command line shows.
 pub fn of_command(answer: DriverAnswer, tool: Tool, root: &Path, plan: &Task) -> DriverAnswer {
     let variable = |name: &str| lookup(&plan.environment, name);
     let backend = match tool {
@@ -370,14 +371,14 @@ pub fn of_command(answer: DriverAnswer, tool: Tool, root: &Path, plan: &Task) ->
     DriverAnswer { backend, ..answer }
 }
 
-/// Returns what a driver has written to a file; empty if there is none.
+/// Reads a file that a driver wrote; empty if there is none.
 pub(super) fn written(path: &Path) -> Result<Vec<u8>, NoAnswer> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    // Reading a pipe would never end: its writers have exited.
+    // Reading a pipe would block: its writers have exited.
     if !found.is_file() {
         return Err(NoAnswer::NotAFile);
     }

@@ -1,4 +1,4 @@
-//! Stacks whose tools keep their states in a new place, or in the place of another stack's.
+//! Detects stacks whose state moved to another backend, or shares a backend with another stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use crate::project::stack::{StackIndex, StackMode};
 
 #[derive(Debug, Clone, Default)]
 pub struct StackBackend {
-    /// The recorded place, with the key of the entry.
+    /// The recorded backend, with the key of the entry.
     pub recorded: Option<(String, String)>,
-    /// The driver's current answer; `None` if it was not asked or does not know.
+    /// The driver's current backend; `None` if it was not asked or does not know.
     pub now: Option<String>,
-    /// The recorded path and the tool's program, if a `moved` block has moved the stack.
+    /// If a `moved` block moved the stack: its recorded path, and the tool's program.
     pub moved: Option<(String, Option<&'static str>)>,
-    /// Whether `now` belongs to another generation than the recorded place.
-    pub is_anew: bool,
+    /// Whether `now` belongs to a newer generation than the recorded backend.
+    pub is_new_generation: bool,
 }
 
 impl StackBackend {
@@ -29,12 +29,12 @@ impl StackBackend {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BlockedStacks {
     pub stacks: BTreeMap<StackIndex, String>,
-    /// The problems, with their fixes.
+    /// Problems with their fixes.
     pub warnings: Vec<String>,
 }
 
-/// Returns those of the planned stacks that must not be touched, given the places of all states.
-/// Stacks that are only read have no problem.
+/// Returns the planned stacks that must not be touched, given the backends of all stacks. Stacks
+/// that are only read are never blocked.
 pub fn blocked(
     project: &Project,
     places: &BTreeMap<StackIndex, StackBackend>,
@@ -51,11 +51,11 @@ pub fn blocked(
         let (Some((key, recorded)), Some(now)) = (&place.recorded, &place.now) else {
             continue;
         };
-        if now == recorded || place.is_anew || !planned.contains(&stack) {
+        if now == recorded || place.is_new_generation || !planned.contains(&stack) {
             continue;
         }
         if let Some((before, program)) = &place.moved {
-            // Until it is migrated, no other stack may use that place.
+            // Until the state is migrated, no other stack may use that backend.
             by_place.entry(recorded).or_default().push(stack);
             let why = format!("moved from {before}, but its backend was not");
             blocked.stacks.insert(stack, why);
@@ -87,7 +87,7 @@ pub fn blocked(
                 .find(|other| **other != stack)
                 .map_or_else(String::new, |other| path(*other).to_string());
             let more = more_than(2, stacks.len());
-            let why = format!("the same backend as {first}{more}");
+            let why = format!("it has the same backend as {first}{more}");
             blocked.stacks.entry(stack).or_insert(why);
         }
         let [first, second]: [&StackPath; 2] = [path(stacks[0]), path(stacks[1])];

@@ -1,4 +1,4 @@
-//! The runs of `plan` and `apply`: recorded and locked like any other.
+//! Begins the runs of `plan` and `apply`, which are recorded and locked like any other run.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -11,18 +11,18 @@ use crate::project::Project;
 use crate::record::journal::{
     BaseRecord, DirectionRecord, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
 };
-use crate::run::begun::{BeginError, BeginOptions, BegunRun};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::{Typed, head, names};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
+use crate::run::started::{BeginError, BeginOptions, StartedRun};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Plan,
-    /// Asks tools for changes in follow-ups of an apply that are not approved.
+    /// Plans the unapproved follow-ups of an apply.
     PlanFollowUps,
     Apply,
 }
@@ -64,7 +64,7 @@ pub fn begin(
     project: &Project,
     references: &References,
     circumstances: BeginOptions,
-) -> Result<BegunRun, BeginError> {
+) -> Result<StartedRun, BeginError> {
     let uncommitted = circumstances.uncommitted.clone();
     let settings = RunSettings {
         jobs: Some(run.jobs),
@@ -114,7 +114,7 @@ pub fn begin(
         graph: digest(&project.stacks, references),
         environment,
     };
-    BegunRun::begin(
+    StartedRun::begin(
         &project.root,
         run.id,
         execution,

@@ -1,5 +1,5 @@
-//! The stacks of a plan, and the code of their commands: this commit's, or an older one's if
-//! removed.
+//! The stacks of a plan and where their commands come from: this commit, or for removed stacks an
+//! older one.
 
 use crate::path::StackPath;
 use crate::project::Project;
@@ -10,12 +10,12 @@ use crate::project::stack::{Stack, StackIndex};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanStack {
     Here(StackIndex),
-    /// A removed stack, by its index among those of the plan.
+    /// A removed stack, by its index in the plan's removals.
     Removed(usize),
 }
 
 impl PlanStack {
-    /// Returns the stack, if it is in this commit.
+    /// Returns the stack if it is in this commit.
     pub fn here(self) -> Option<StackIndex> {
         match self {
             PlanStack::Here(stack) => Some(stack),
@@ -33,12 +33,12 @@ pub struct StackCode<'a, 'p> {
 /// A removed stack, or an old generation of a stack.
 #[derive(Debug, Clone, Copy)]
 pub struct RemovedCode<'a, 'p> {
-    /// The project that still has it.
+    /// In the project of a commit that still has the stack.
     pub code: StackCode<'a, 'p>,
     pub stack: StackIndex,
-    /// The path to destroy: of the stack, or of one of its generations.
+    /// The path to destroy: the stack's, or that of one of its generations.
     pub path: &'a StackPath,
-    /// The workspace that its tool used, if it is recorded and not the usual one.
+    /// The recorded workspace of its tool, unless it is the default.
     pub workspace: Option<&'a str>,
 }
 
@@ -59,7 +59,7 @@ impl<'a, 'p> PlanCode<'a, 'p> {
         }
     }
 
-    /// Returns the workspace that a removed stack's tool used, if it is not the usual one.
+    /// Returns the recorded workspace of a removed stack's tool, unless it is the default.
     pub(super) fn workspace(&self, stack: PlanStack) -> Option<&'a str> {
         match stack {
             PlanStack::Here(_) => None,

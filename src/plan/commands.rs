@@ -1,4 +1,4 @@
-//! Turns the steps of drivers into commands, and looks their programs up, before anything runs.
+//! Turns driver steps into commands and finds their programs before anything runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -33,7 +33,7 @@ pub(super) const ANSWER_FILE: &str = "answer.json";
 
 pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 
-/// The variable with the action of the driver.
+/// The environment variable with the driver's action.
 pub(super) const ACTION: &str = "ORCH_ACTION";
 
 pub(super) const DATA: &str = "TF_DATA_DIR";
@@ -44,20 +44,21 @@ pub(super) const WORKSPACE: &str = "TF_WORKSPACE";
 pub enum CannotAsk {
     Problems(Vec<SharedProblem>),
     Programs(BTreeMap<LookupError, Vec<StackIndex>>),
-    /// The code of a removed stack cannot be used; with the reason.
+    /// The code of a removed stack is unusable, with the reason.
     Removed(StackPath, String),
     Folder(io::Error),
-    /// Variables would change the commands of the tools.
+    /// Environment variables would change the commands of the tools.
     Hidden(Vec<HiddenOption>),
 }
 
-/// An option that changes a command, from a variable of Terraform or the driver's `apply` command.
+/// An option that reaches a command through an environment variable, or through the driver's
+/// `apply` command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenOption {
     source: &'static str,
     /// Without its dashes.
     option: &'static str,
-    /// The file and line that set it, unless it is from the environment of `orch`.
+    /// The file and line that set it; `None` if it comes from the environment of `orch`.
     place: Option<String>,
     stacks: Vec<StackPath>,
 }
@@ -112,19 +113,18 @@ pub(super) struct CommandPreparation<'a, 'p> {
     finders: HashMap<OsString, ProgramFinder>,
     problems: SharedProblems,
     missing: BTreeMap<LookupError, Vec<StackIndex>>,
-    /// The first removed stack whose code cannot be used, with the reason.
+    /// The first removed stack whose code is unusable, with the reason.
     removed: Option<(StackPath, String)>,
     lock_timeout: Option<Duration>,
     hidden: Vec<HiddenOption>,
 }
 
-/// Where the commands of a turn run.
 pub(super) struct CommandPlace {
     stack: PlanStack,
     pub(super) directory: PathBuf,
     environment: Environment,
     folder: PathBuf,
-    /// The path that exists once `init` has run, if there is one.
+    /// The path that exists once `init` has run, if the tool has one.
     initialized: Option<PathBuf>,
 }
 
@@ -194,7 +194,7 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
         self.removed.get_or_insert_with(|| (path.clone(), why));
     }
 
-    /// Returns where a turn with its own folder runs; `None` if something is wrong.
+    /// Returns where a turn with its own folder runs; `None` if there are problems.
     pub(super) fn place(
         &mut self,
         stack: PlanStack,
@@ -278,7 +278,8 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
         })
     }
 
-    /// Collects options that reach a command from the environment. Any driver may call Terraform.
+    /// Collects options that reach a command through the environment. Any driver may call
+    /// Terraform.
     fn add_hidden(&mut self, role: StepRole, place: &CommandPlace) {
         for &variable in variables_with_words(role) {
             let own = place.environment.get(variable);
@@ -321,7 +322,7 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
         }
     }
 
-    /// Sets the variables of drivers; returns the data directory if it is not the usual one.
+    /// Sets the variables of drivers; returns the data directory unless it is the default.
     fn set_variables(
         &self,
         stack: PlanStack,
@@ -395,7 +396,7 @@ pub(super) fn step_of(step: &StepPlan<'_>) -> Step {
     Step::CommandWith(step.name.into(), exit_codes)
 }
 
-/// Returns the data directory if no variable sets it; `None` for the usual place.
+/// Returns the data directory to set; `None` for the default.
 pub(super) fn usual_data(stack: &StackPath) -> Option<String> {
     let key = stack.key()?;
     Some(format!(".terraform/{}", file_name(key.as_str())))

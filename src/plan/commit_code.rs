@@ -1,5 +1,5 @@
-//! The code of a commit, for removed stacks: they are destroyed with the configuration, environment
-//! and driver of the commit that was applied last.
+//! Loads the code of an older commit. Removed stacks are destroyed with the configuration,
+//! environment and driver of the commit that last applied them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,16 @@ use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 use crate::state::document::{Entry, Inputs};
 
-/// A checkout of a commit, removed when this is dropped.
+/// A checkout of a commit, removed on drop.
 pub struct CommitCode {
     pub project: Project,
     listing: Listing,
     digests: InputDigests,
-    /// The path of the project in the repository, `/`-separated.
+    /// The project's path in the repository, `/`-separated.
     prefix: String,
     /// Files that git filters should have written but did not, by path in the repository.
     unfilled: BTreeMap<String, String>,
-    /// Holds the checkout until this is dropped.
+    /// Keeps the checkout until drop.
     _worktree: Worktree,
 }
 
@@ -39,7 +39,7 @@ pub enum NoCode {
     Configuration(String),
     #[error("the applied commit does not have it")]
     Nothing,
-    /// The rules for inputs of that time are unknown to this version.
+    /// This version does not know that commit's input rules.
     #[error("this version of orch cannot check whether its commit has the applied inputs")]
     Rules,
     #[error("the files of its commit differ from the applied ones")]
@@ -70,7 +70,7 @@ fn located(problem: &Diagnostic, project: &Project) -> String {
 }
 
 impl CommitCode {
-    /// Checks out a commit to a new directory, and loads the project in it.
+    /// Checks out a commit into a new directory and loads its project.
     pub fn check_out(
         repository: &Repository,
         commit: &CommitId,
@@ -79,7 +79,7 @@ impl CommitCode {
         let worktree = repository.check_out(commit, path)?;
         let path = dunce::canonicalize(worktree.path())?;
         let prefix = repository.prefix();
-        // Drops the trailing slash that an empty prefix would leave.
+        // Drops the trailing slash of an empty prefix.
         let root: PathBuf = path.join(prefix).components().collect();
         let mut problems = Problems::default();
         let loaded = Project::load_with_listing(&root, &mut problems);
@@ -102,7 +102,7 @@ impl CommitCode {
         })
     }
 
-    /// Returns the stack of a key, if the commit has the configuration that was applied, all of it.
+    /// Returns the stack at a path if the commit has exactly the configuration that was applied.
     pub fn stack(&self, path: &StackPath, entry: &Entry) -> Result<StackIndex, NoCode> {
         let stack = self.project.stacks.find(path).ok_or(NoCode::Nothing)?;
         let applied = entry.applied.as_ref();
@@ -141,9 +141,9 @@ impl CommitCode {
         driver_of(&self.project, &self.listing, stack, recorded, on_path).ok_or(NoCode::Driver)
     }
 
-    /// Links the local state of a tool into the checkout, so that the tool changes the original and
+    /// Links a tool's local state into the checkout. The tool then changes the original, and
     /// removing the checkout loses nothing. `root` is the root of the working tree, `backend` the
-    /// recorded place.
+    /// recorded backend.
     pub fn link_local_state(&self, root: &Path, backend: &str) -> Result<(), NoCode> {
         let Some((place, here)) = find_local_state(root, backend)? else {
             return Ok(());
@@ -162,9 +162,8 @@ impl CommitCode {
     }
 }
 
-/// Finds the local state of a tool in the working tree: its path from there, and the file. `None`
-/// if the state is not local. Fails if the file does not exist. `root` and `backend` as in
-/// [`CommitCode::link_local_state`].
+/// Finds a tool's local state in the working tree: its path from the stack, and the file. `None` if
+/// the state is not local. Fails if the file does not exist.
 pub fn find_local_state<'b>(
     root: &Path,
     backend: &'b str,
@@ -183,7 +182,7 @@ pub fn find_local_state<'b>(
         return if is_there { Ok(None) } else { Err(missing()) };
     }
     let here = root.join(path);
-    // A link could lead anywhere.
+    // A link may lead outside the project.
     let is_file = here.symlink_metadata().is_ok_and(|it| it.is_file());
     let is_within = dunce::canonicalize(&here).is_ok_and(|real| real == here);
     if !is_file || !is_within {
@@ -192,7 +191,7 @@ pub fn find_local_state<'b>(
     Ok(Some((place, here)))
 }
 
-/// Creates the directories of a path below `root`; returns whether all are real directories: a link
+/// Creates the directories of a path below `root`. Returns whether all are real directories: a link
 /// in the commit could lead out of the checkout.
 fn make_directories(root: &Path, path: &Path) -> io::Result<bool> {
     let mut directory = root.to_owned();
@@ -208,8 +207,8 @@ fn make_directories(root: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Links to a file at a path in a real directory, in place of any file there: git may have a copy,
-/// but the original in the working tree counts.
+/// Links to a file from a path in a real directory. Replaces any file there: git may have a copy,
+/// but the original in the working tree is authoritative.
 fn replace_by_link(target: &Path, at: &Path) -> io::Result<()> {
     match at.symlink_metadata() {
         Ok(_) if at.read_link().is_ok_and(|it| it == target) => return Ok(()),

@@ -1,4 +1,4 @@
-//! The stacks with work that an entry waits for, since they decide what it does.
+//! The stacks with work that an entry waits for, because they decide its action.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// The most stacks that a condition names: thousands may precede a group of thousands.
+/// The most stacks that a condition names: a group of thousands may have thousands before it.
 const MAX_NAMED: usize = 20;
 
 /// The nearest stacks with work that an entry runs after, looking through stacks without work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkBefore {
-    /// The first of them, by path.
+    /// The first of them by path.
     pub stacks: Vec<StackPath>,
     pub has_more: bool,
 }
@@ -26,8 +26,8 @@ impl WorkBefore {
     }
 }
 
-/// Returns the condition of each stack that runs after stacks with work. No cycle may contain a
-/// stack with work. Linear in the size of the graph.
+/// Returns the condition of each stack that runs after stacks with work. No stack with work may be
+/// in a cycle. Linear in the size of the graph.
 pub fn conditions(
     project: &Project,
     graph: &Graph,
@@ -46,7 +46,7 @@ pub fn conditions(
     let mut ready: Vec<usize> = (0..pending.len())
         .filter(|&node| pending[node] == 0)
         .collect();
-    // By node, the lowest preceding stacks with work: one more than are named.
+    // By node: the lowest preceding stacks with work, one more than is named.
     let mut before: Vec<Vec<StackIndex>> = vec![Vec::new(); pending.len()];
     while let Some(node) = ready.pop() {
         let own = is_working[node].then(|| [StackIndex::new(node)]);
@@ -73,7 +73,7 @@ pub fn conditions(
     stacks.iter().filter_map(condition).collect()
 }
 
-/// Merges two sorted lists, keeping the lowest.
+/// Merges two sorted lists and keeps the lowest.
 fn lowest(known: Vec<StackIndex>, more: &[StackIndex]) -> Vec<StackIndex> {
     if more.is_empty() || known == more {
         return known;

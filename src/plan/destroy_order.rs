@@ -1,4 +1,4 @@
-//! The safeguard `destroy-order`: whether a run destroys stacks before or without their dependents.
+//! The `destroy-order` safeguard: does a run destroy stacks before, or without, their dependents?
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub struct DestroyingRun {
 }
 
 impl DestroyingRun {
-    /// Returns the violations. Without a document, all stacks of the project exist.
+    /// Returns the violations. Without a document, all stacks of the project count as existing.
     pub fn violations(
         &self,
         project: &Project,
@@ -50,7 +50,7 @@ impl DestroyingRun {
         violations
     }
 
-    /// Returns each stack destroyed after one that it runs after, with the closest such stack.
+    /// Returns stacks destroyed after one that they depend on, each with the closest such stack.
     fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<EarlyDestroy> {
         let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
         let start = self.destroyed.iter().copied();
@@ -70,7 +70,7 @@ impl DestroyingRun {
         pairs.collect()
     }
 
-    /// Returns each stack that is kept although one that it runs after is destroyed.
+    /// Returns stacks that are kept although a stack that they depend on is destroyed.
     fn dependents_kept(
         &self,
         project: &Project,
@@ -90,30 +90,30 @@ impl DestroyingRun {
         };
         let fate = |stack: StackIndex| {
             if self.destroyed.contains(&stack) {
-                DestroyOutcome::Goes
+                DestroyOutcome::Destroyed
             } else if self.others.contains(&stack) {
                 // The run may create it.
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             } else if document.is_none() && self.done.contains(&stack) || !exists(stack) {
-                DestroyOutcome::Nothing
+                DestroyOutcome::Missing
             } else {
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             }
         };
         let of_gone = |key: &str| {
             let entry = document.and_then(|document| document.stacks.get(key));
             if entry.is_some_and(is_only_forgotten) {
-                DestroyOutcome::Nothing
+                DestroyOutcome::Missing
             } else {
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             }
         };
         let record = NamedConstraints::new(project, graph, document);
         let kept = left_behind(project, graph, &record, fate, of_gone)
             .into_iter()
             .map(|pair| EarlyDestroy {
-                dependent: pair.stays,
-                destroyed: pair.goes,
+                dependent: pair.kept,
+                destroyed: pair.destroyed,
             });
         kept.collect()
     }

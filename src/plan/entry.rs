@@ -1,7 +1,7 @@
-//! Entries of a plan: the action for each stack, and its reason.
+//! Entries of a plan: the action for each stack and the reason.
 //!
-//! The state decides first whether a tool has to be asked; the tool's answer decides the rest. This
-//! module calls no tool and knows no order.
+//! The state decides whether a tool must be asked; the tool's answer decides the rest. This module
+//! calls no tool and does not know the order.
 
 mod ignored;
 mod mode;
@@ -34,9 +34,9 @@ pub enum PlannedAction {
     /// The stack is destroyed and recreated.
     Replace,
     Delete,
-    /// The outputs are read, for others.
+    /// Its outputs are read for other stacks.
     Read,
-    /// The stack is removed from the state: none of it exists, or others manage it.
+    /// The stack is removed from the state: it has no resources, or others manage them.
     Forget,
 }
 
@@ -74,29 +74,32 @@ pub struct PlanEntry {
     pub counts: Option<ChangeCounts>,
     pub resources: Vec<ResourceChange>,
     pub is_complete: bool,
-    /// Whether the changes are known; else its tool failed, and is asked again during the apply.
+    /// Whether the changes are known. If not, its tool failed, and the apply asks it again.
     pub is_planned: bool,
-    /// The stacks with work that it runs after: it is decided when they have ended.
+    /// The stacks with work that it runs after; its action is decided when they end.
     pub after: WorkBefore,
-    /// Why it is not applied although it should be.
+    /// Why it is not applied although it has changes.
     pub blocked: Option<String>,
-    /// The stacks and outputs that replace it if the apply changes them, which needs a new plan.
+    /// The stacks and outputs whose change during the apply would replace it, which needs a new
+    /// plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced_if: Vec<String>,
-    /// Its recorded path, if it has moved.
+    /// Its recorded path, if it was moved.
     pub previous_path: Option<String>,
-    /// The new generation of a replace that creates first; the old one has an entry of its own.
+    /// The new generation, if it is created before the old one is destroyed. The old generation has
+    /// its own entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<Generation>,
-    /// The commit of the last apply, if recorded. A removed stack is destroyed with its code.
+    /// The commit of the last apply, if recorded. A removed stack is destroyed with that commit's
+    /// code.
     pub source_commit: Option<String>,
-    /// Why it counts as removed, if it is in the state but not in this commit.
+    /// If it is in the state but not in this commit: why it counts as removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<Removed>,
     /// Whether a refresh found drift.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_drifted: bool,
-    /// Whether all resources are destroyed, according to its tool.
+    /// Whether the tool's plan destroys all resources.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_nothing: bool,
 }
@@ -111,47 +114,48 @@ impl PlanEntry {
         }
     }
 
-    /// Returns whether it is planned again once a stack with work that it runs after is applied.
+    /// Returns whether it is planned again after a stack with work that it depends on is applied.
     pub fn is_provisional(&self) -> bool {
         self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
     }
 
-    /// Returns whether the apply decides it: it has no work, but runs after stacks with work.
+    /// Returns whether the apply decides its action: it has no work, but runs after stacks with
+    /// work.
     pub fn is_undecided(&self) -> bool {
         !self.action.is_work() && self.blocked.is_none() && !self.after.is_empty()
     }
 }
 
-/// What is known of a stack before its tool is asked.
+/// The facts about a stack before its tool is asked.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct StackFacts<'a> {
-    /// Its status according to the state; `None` without a state.
+    /// Its recorded status; `None` without a state.
     pub standing: Option<&'a Standing>,
     pub driver: Driver<'a>,
     pub mode: StackMode,
     pub is_replaced: bool,
-    /// Whether a replace creates the new one before it destroys the old one.
-    pub is_made_first: bool,
-    /// Whether it is recorded, was being replaced, and none of it exists.
-    pub is_gone: bool,
-    /// Why `replace_triggered_by` replaces it, if so.
+    /// Whether a replace creates the new stack before it destroys the old one.
+    pub is_created_first: bool,
+    /// Whether it is recorded as being replaced, and nothing of it exists.
+    pub is_missing: bool,
+    /// The `replace_triggered_by` that replaces it, if any.
     pub trigger: Option<&'a PlanReason>,
-    /// Whether it is not recorded, but is known to be a recorded stack that was moved.
+    /// Whether it is unrecorded but known to be a recorded stack that was moved.
     pub is_moved: bool,
-    /// The outputs that differ from those that it was applied with, if any, in words.
+    /// Describes the outputs that differ from those of its last apply, if any.
     pub outputs_differ: Option<&'a str>,
-    /// The inputs that its `ignore_changes` leaves out, if it has one.
+    /// The inputs that its `ignore_changes` excludes, if it has one.
     pub ignored: Option<IgnoredInputs<'a>>,
-    /// Whether drift was accepted since the last apply, so its tool has to plan.
+    /// Whether drift was accepted since the last apply, so its tool must plan.
     pub accepts_drift: bool,
     pub is_released: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    Settled(PlannedAction, PlanReason),
-    /// Asks its tool; the action is a first guess.
+    Final(PlannedAction, PlanReason),
+    /// Asks its tool; the action is a guess.
     Ask(PlanKind, AskedAction),
 }
 
@@ -159,14 +163,13 @@ pub enum Decision {
 pub enum AskedAction {
     /// Nothing is recorded.
     Create,
-    /// Something is recorded, or it is unknown whether anything is.
+    /// Something is recorded, or may be.
     Update,
-    /// The stack is destroyed.
     Delete,
     /// The stack is destroyed and recreated.
     Replace,
-    /// A new stack is created beside the old one.
-    Anew,
+    /// A new generation is created before the old one is destroyed.
+    CreateFirst,
     Refresh,
     Read,
 }
@@ -174,7 +177,7 @@ pub enum AskedAction {
 impl AskedAction {
     pub fn word(self) -> &'static str {
         match self {
-            AskedAction::Create | AskedAction::Anew => "create",
+            AskedAction::Create | AskedAction::CreateFirst => "create",
             AskedAction::Update => "update",
             // A recreated stack is planned after the old one is destroyed.
             AskedAction::Delete | AskedAction::Replace => "delete",
@@ -216,12 +219,12 @@ impl StackFacts<'_> {
             if options.mode != PlanMode::Destroy && asks(PlanKind::RefreshOnly) {
                 return Decision::Ask(PlanKind::RefreshOnly, asked);
             }
-            return Decision::Settled(action, PlanReason::new(ReasonSource::Config, text));
+            return Decision::Final(action, PlanReason::new(ReasonSource::Config, text));
         }
         if options.mode == PlanMode::Destroy {
             if self.driver.is_none() {
                 let reason = "the driver `none` destroys nothing";
-                return Decision::Settled(
+                return Decision::Final(
                     PlannedAction::NoOp,
                     PlanReason::new(ReasonSource::Driver, reason),
                 );
@@ -230,42 +233,43 @@ impl StackFacts<'_> {
                 return Decision::Ask(PlanKind::Destroy, AskedAction::Delete);
             }
             let reason = PlanReason::new(ReasonSource::Option, "--destroy");
-            return Decision::Settled(PlannedAction::Delete, reason);
+            return Decision::Final(PlannedAction::Delete, reason);
         }
         let asked = match self.standing {
             Some(Standing::Pending(Pending::NeverApplied)) if !self.is_moved => AskedAction::Create,
             _ => AskedAction::Update,
         };
         if let Some(reason) = self.replaces() {
-            if self.is_gone && asks(PlanKind::Normal) {
+            if self.is_missing && asks(PlanKind::Normal) {
                 return Decision::Ask(PlanKind::Normal, AskedAction::Create);
             }
-            let is_there = asked != AskedAction::Create && !self.is_gone;
+            let is_there = asked != AskedAction::Create && !self.is_missing;
             if is_there && self.driver.is_none() && !self.is_replaced {
-                // No tool created anything, so nothing is destroyed: the stack is recorded again.
-                return Decision::Settled(PlannedAction::NoOp, reason);
+                // No tool created anything, so there is nothing to destroy: the stack is recorded
+                // again.
+                return Decision::Final(PlannedAction::NoOp, reason);
             }
-            if is_there && self.is_made_first && asks(PlanKind::Normal) {
-                return Decision::Ask(PlanKind::Normal, AskedAction::Anew);
+            if is_there && self.is_created_first && asks(PlanKind::Normal) {
+                return Decision::Ask(PlanKind::Normal, AskedAction::CreateFirst);
             }
-            if is_there && !self.is_made_first && asks(PlanKind::Destroy) {
+            if is_there && !self.is_created_first && asks(PlanKind::Destroy) {
                 return Decision::Ask(PlanKind::Destroy, AskedAction::Replace);
             }
             if is_there {
-                return Decision::Settled(PlannedAction::Replace, reason);
+                return Decision::Final(PlannedAction::Replace, reason);
             }
-            if self.is_gone {
-                return Decision::Settled(PlannedAction::Create, reason);
+            if self.is_missing {
+                return Decision::Final(PlannedAction::Create, reason);
             }
         }
         if self.is_as_applied() && (!options.is_full || self.is_never_updated()) {
-            return Decision::Settled(PlannedAction::NoOp, self.unchanged());
+            return Decision::Final(PlannedAction::NoOp, self.unchanged());
         }
         if asks(PlanKind::Normal) {
             return Decision::Ask(PlanKind::Normal, asked);
         }
         let reason = self.because();
-        Decision::Settled(
+        Decision::Final(
             match (asked, self.driver.is_none(), self.standing) {
                 _ if self.is_as_applied() => PlannedAction::NoOp,
                 (AskedAction::Create, true, Some(_)) => PlannedAction::Adopt,
@@ -277,13 +281,13 @@ impl StackFacts<'_> {
         )
     }
 
-    /// Returns whether it is unchanged since its last apply, and so are the outputs that it used.
+    /// Returns whether its inputs, and the outputs that it uses, are those of the last apply.
     fn is_as_applied(&self) -> bool {
         let is_untouched = self.outputs_differ.is_none() && !self.accepts_drift;
         self.standing == Some(&Standing::Applied) && (is_untouched || self.is_never_updated())
     }
 
-    /// Returns whether it is never updated because all its changes are ignored.
+    /// Returns whether it is never updated because it ignores all changes.
     fn is_never_updated(&self) -> bool {
         let ignores_all = self.ignored.is_some_and(|ignored| ignored.is_all);
         ignores_all && self.standing == Some(&Standing::Applied)
@@ -295,7 +299,8 @@ impl StackFacts<'_> {
         ignored.unwrap_or_else(|| PlanReason::new(ReasonSource::State, "unchanged"))
     }
 
-    /// Returns why its tool finds changes. If no input differs, the cause lies elsewhere.
+    /// Returns why its tool finds changes. If no input differs, something outside the inputs
+    /// changed.
     fn because_of_changes(&self) -> PlanReason {
         if self.standing != Some(&Standing::Applied) || self.outputs_differ.is_some() {
             return self.because();
@@ -322,7 +327,7 @@ impl StackFacts<'_> {
         is_tainted.then(|| PlanReason::new(ReasonSource::State, "tainted"))
     }
 
-    fn is_on_record(&self) -> bool {
+    fn is_recorded(&self) -> bool {
         let never = Standing::Pending(Pending::NeverApplied);
         self.is_moved || self.standing.is_some_and(|standing| *standing != never)
     }
@@ -366,7 +371,7 @@ impl StackFacts<'_> {
         }
     }
 
-    /// Decides by the driver's answer; fails if the driver must not give that answer.
+    /// Decides by the driver's answer. Fails if the driver may not give that answer.
     pub fn decide(
         &self,
         asked: AskedAction,
@@ -375,7 +380,7 @@ impl StackFacts<'_> {
         allowed(&self.driver, asked, answer)?;
         let because = self
             .replaces()
-            .filter(|_| self.is_gone)
+            .filter(|_| self.is_missing)
             .unwrap_or_else(|| self.because());
         let says = |text: &str| {
             let own = answer.reason.clone();
@@ -393,14 +398,16 @@ impl StackFacts<'_> {
             AskedAction::Refresh => (PlannedAction::NoOp, says("has not drifted")),
             AskedAction::Replace => {
                 let reason = self.replaces().unwrap_or(because);
-                if answer.is_there(self.is_on_record()) {
+                if answer.is_there(self.is_recorded()) {
                     (PlannedAction::Replace, reason)
                 } else {
                     (PlannedAction::Create, reason)
                 }
             }
-            AskedAction::Anew => (PlannedAction::Replace, self.replaces().unwrap_or(because)),
-            AskedAction::Delete if answer.is_there(self.is_on_record()) => (
+            AskedAction::CreateFirst => {
+                (PlannedAction::Replace, self.replaces().unwrap_or(because))
+            }
+            AskedAction::Delete if answer.is_there(self.is_recorded()) => (
                 PlannedAction::Delete,
                 PlanReason::new(ReasonSource::Option, "--destroy"),
             ),
@@ -449,7 +456,7 @@ impl StackFacts<'_> {
     }
 }
 
-/// Checks that a driver answers with an action that is allowed for the one asked for.
+/// Checks that the driver's answer is allowed for the requested action.
 pub fn allowed(
     driver: &Driver<'_>,
     asked: AskedAction,
@@ -461,9 +468,10 @@ pub fn allowed(
     let may_replace = driver.block.is_some_and(|block| block.may_replace);
     let (is_allowed, hint) = match (asked, action) {
         (_, DriverAction::NoOp)
-        | (AskedAction::Create | AskedAction::Anew | AskedAction::Update, DriverAction::Update) => {
-            (true, "")
-        }
+        | (
+            AskedAction::Create | AskedAction::CreateFirst | AskedAction::Update,
+            DriverAction::Update,
+        ) => (true, ""),
         (AskedAction::Update, DriverAction::Replace) => {
             (may_replace, "that needs `may_replace = true`")
         }

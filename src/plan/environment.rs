@@ -1,10 +1,10 @@
-//! The environment that a plan was made in, as digests: its plan file has to be applied in the same
-//! one.
+//! Digests of the environment that a plan was made in. Its plan file must be applied in the same
+//! environment.
 //!
-//! Values may be secrets, so the file has none. The digests are keyed with a random number of this
-//! file: files cannot be compared, and no precomputed table helps. Anyone with the file has the key
-//! and can try likely values. That adds no risk: the Terraform plans in the same file hold values
-//! in clear.
+//! Values may be secret, so the file contains none. The digests are keyed with a random number from
+//! the same file. Two files cannot be compared, and precomputed tables do not help. Whoever has the
+//! file has the key and can try likely values. That adds no risk: the Terraform plans in the same
+//! file contain values in clear text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,8 +27,8 @@ use crate::state::document::Inputs;
 
 const PREFIXES: [&str; 3] = ["TF_", "TG_", "TERRAGRUNT_"];
 
-/// Variables that may differ, since they do not change the plan: logging, program paths, caches,
-/// data directories, retries, and credentials, which differ from job to job. The help topic `apply`
+/// Variables that may differ because they do not change the plan: logging, program paths, caches,
+/// data directories, retries, and credentials, which differ between jobs. The help topic `apply`
 /// lists them.
 const MAY_DIFFER: [&str; 34] = [
     "AWS_ACCESS_KEY_ID",
@@ -79,16 +79,16 @@ const MAY_DIFFER_FROM: [&str; 9] = [
     "TG_PROVIDER_CACHE",
 ];
 
-/// The prefix of variables with arguments for single commands, and the commands that count.
+/// The prefix of variables with arguments for single commands, and the commands that matter.
 const WORDS: (&str, [&str; 3]) = ("TF_CLI_ARGS_", ["plan", "apply", "destroy"]);
 
-/// Variables that differ from session to session.
+/// Variables that differ between sessions.
 const SURROUNDINGS: [&str; 11] = [
     "CI", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PWD", "RANDOM", "SHELL", "SHLVL", "TERM",
     "USER",
 ];
 
-/// The prefixes of variables with which CI providers describe a job.
+/// Prefixes of the variables in which CI providers describe a job.
 const CI: [&str; 8] = [
     "BITBUCKET_",
     "BUILD_",
@@ -114,7 +114,7 @@ static GET_ENV: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"\bget_env\(\s*\\?"([A-Za-z_][A-Za-z0-9_]*)\\?""#).expect("it is a pattern")
 });
 
-/// The steps of a driver whose commands count.
+/// The driver steps whose commands matter.
 const STEPS: [DriverStep; 4] = [
     DriverStep::Plan,
     DriverStep::Apply,
@@ -122,7 +122,7 @@ const STEPS: [DriverStep; 4] = [
     DriverStep::Read,
 ];
 
-/// The prefix for driver commands; no variable contains a space.
+/// The prefix for driver commands. It cannot clash: no variable contains a space.
 const COMMAND: &str = "driver ";
 
 type Digests = BTreeMap<String, String>;
@@ -131,11 +131,11 @@ type Digests = BTreeMap<String, String>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedEnvironment {
     key: String,
-    /// The tools' variables in the environment of `orch`. Those of a stack override them.
+    /// Variables of the tools in the environment of `orch`. Those of a stack override them.
     host: Digests,
-    /// The stacks' own digests, without duplicates.
+    /// The stacks' own digests, deduplicated.
     sets: Vec<Digests>,
-    /// The set of each stack, by path.
+    /// The index of each stack's set, by path.
     stacks: BTreeMap<StackPath, usize>,
 }
 
@@ -154,7 +154,7 @@ pub struct PlannedStack<'d> {
 }
 
 impl SavedEnvironment {
-    /// Digests the environments of stacks and drivers, with a new key.
+    /// Digests the environments of stacks and drivers with a new key.
     pub fn new<'d>(
         source: EnvironmentSource<'_, '_>,
         stacks: impl Iterator<Item = PlannedStack<'d>>,
@@ -205,7 +205,7 @@ impl SavedEnvironment {
         }
     }
 
-    /// Returns the names of a stack's differences: variables, and commands of its driver.
+    /// Returns the names of the variables and driver commands that differ for a stack.
     pub fn differences(&self, now: &Self, stack: &StackPath) -> BTreeSet<String> {
         let mut differing = BTreeSet::new();
         let (before, after) = (self.of(stack), now.of(stack));
@@ -232,9 +232,9 @@ struct Digester<'a, 'p> {
 }
 
 impl Digester<'_, '_> {
-    /// Returns the digests of a stack: the variables that `run.env` sets and removes and that
-    /// Terragrunt files read, the workspace, and the commands of its driver with the variables that
-    /// they use.
+    /// Returns the digests of a stack: the variables that `run.env` sets and removes, those that
+    /// Terragrunt files read, the workspace, and the driver's commands with the variables that they
+    /// use.
     fn of_stack(&self, planned: &PlannedStack<'_>) -> Digests {
         let EnvironmentSource {
             root,
@@ -299,7 +299,7 @@ impl Digester<'_, '_> {
         set
     }
 
-    /// Returns a name with the digest of its value, whatever the path of the project.
+    /// Returns a name with the digest of its value, independent of the path of the project.
     fn digest(&self, name: &str, value: Option<&String>) -> (String, String) {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
@@ -329,7 +329,7 @@ fn may_differ(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the variables that the Terragrunt files of a unit read, its inputs included.
+/// Returns the variables that a unit's Terragrunt files read, including its inputs.
 fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) -> BTreeSet<String> {
     let parts = inputs.into_iter().flat_map(|inputs| inputs.parts.keys());
     let others = parts.filter_map(|part| {
@@ -341,7 +341,7 @@ fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) ->
     let own = UNIT_FILES.map(|name| directory.join(name));
     let mut names = BTreeSet::new();
     for file in own.into_iter().chain(others) {
-        // If it is not a file, it reads no variables.
+        // A missing file reads no variables.
         let Ok(text) = fs::read_to_string(file) else {
             continue;
         };
@@ -351,8 +351,8 @@ fn read_by_terragrunt(root: &Path, directory: &Path, inputs: Option<&Inputs>) ->
     names
 }
 
-/// Returns the variables that an argument uses in shell syntax, or the script that the argument
-/// names. Only scripts of the project are read.
+/// Returns the variables that an argument uses in shell syntax, or that the script which it names
+/// uses. Only scripts of the project are read.
 fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut add = |text: &str| {
@@ -371,14 +371,14 @@ fn read_by_script(root: &Path, directory: &Path, word: &str) -> BTreeSet<String>
     names
 }
 
-/// Returns whether a variable describes the surroundings of a command, not its work.
+/// Returns whether a variable describes a command's session, not its work.
 fn is_of_surroundings(name: &str) -> bool {
     SURROUNDINGS.contains(&name)
         || name.starts_with("ORCH_")
         || CI.iter().any(|ci| name.starts_with(ci))
 }
 
-/// Returns the name of a driver command among the variables.
+/// Returns the key of a driver command among the variables.
 fn command_name(step: DriverStep) -> String {
     format!("{COMMAND}{}", step.name())
 }

@@ -1,4 +1,4 @@
-//! The input of policies after a turn: the planned and the applied changes.
+//! The input of policies after a turn: planned and applied changes.
 
 use super::entry::{PlanEntry, PlannedAction};
 use crate::driver::{ChangeKind, Changed, ChangedPlan};
@@ -6,7 +6,6 @@ use crate::path::StackPath;
 use crate::run::turn::Operation;
 use crate::run::workflow::{ChangeAction, ChangeInput, ChangePhase, EntityInput, TurnFacts};
 
-/// Returns the facts of a turn with these planned changes, which were applied if `is_done`.
 pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
     let ChangedPlan {
         terraform_version,
@@ -45,8 +44,8 @@ pub fn stack_changed(stack: &StackPath, kind: Option<ChangeKind>) -> ChangedPlan
     }
 }
 
-/// Returns the facts of a turn that applies the plan as shown; `None` if they are known only during
-/// the apply. `shown`: the planned changes of its tool, if it names resources.
+/// Returns the facts of a turn that applies the plan as shown; `None` if only the apply knows them.
+/// `shown`: the tool's planned changes, if it names resources.
 pub fn foreseen_facts(
     entry: &PlanEntry,
     operation: Operation,
@@ -60,7 +59,7 @@ pub fn foreseen_facts(
         return None;
     }
     let changed = match shown {
-        // Its tool has planned the destroy only.
+        // Its tool has planned only the destroy.
         NamedChanges::Resources(_) if is_later => return None,
         NamedChanges::Resources(changed) => changed?,
         NamedChanges::Stack => {
@@ -83,6 +82,12 @@ pub enum NamedChanges {
 }
 
 fn input(changed: Changed, phase: ChangePhase) -> ChangeInput {
+    let mut data = changed.data;
+    if changed.entity == "resource" {
+        // Policies of Spacelift read `data.values.NAME`; `data.NAME` is kept for our own.
+        let values = serde_json::Value::Object(data.clone());
+        data.insert("values".to_owned(), values);
+    }
     ChangeInput {
         action: match changed.kind {
             ChangeKind::Added => ChangeAction::Added,
@@ -96,7 +101,7 @@ fn input(changed: Changed, phase: ChangePhase) -> ChangeInput {
             type_name: changed.type_name,
             entity_vendor: changed.vendor,
             entity_type: changed.entity,
-            data: changed.data,
+            data,
         },
     }
 }

@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 use crate::path::StackPath;
 use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 
-/// The follow-ups of an apply, provided that all its turns succeed.
+/// The follow-ups of an apply if all its turns succeed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedFollowUps {
     /// The added turns, in the sequence of a serial run.
     pub turns: Vec<PlannedFollowUp>,
-    /// The errors of policies, and requested stacks that cannot follow.
+    /// Errors of policies, and requested stacks that cannot run as follow-ups.
     pub problems: Vec<PolicyProblem>,
-    /// The stacks whose follow-ups may differ: their changes are known only during the apply.
+    /// Stacks whose follow-ups may differ because their changes are known only during the apply.
     pub uncertain: Vec<StackPath>,
 }
 
 impl PlannedFollowUps {
-    /// Fails if an apply would fail because of policies.
+    /// Fails if policies would fail the apply.
     pub fn check(&self) -> Result<(), FailedPolicies> {
         let is_error = |it: &PolicyProblem| it.severity == ProblemSeverity::Error;
         if self.problems.iter().any(is_error) {

@@ -1,4 +1,4 @@
-//! Stacks that are kept although a stack that they run after is destroyed.
+//! Stacks that are kept although a stack that they depend on is destroyed.
 
 use std::collections::BTreeMap;
 
@@ -7,61 +7,61 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// The outcome for a stack.
+/// What a destroy does to a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DestroyOutcome {
-    Goes,
-    /// It exists, and must be destroyed before the stacks that it runs after.
-    Stays,
+    Destroyed,
+    /// It exists and is kept.
+    Kept,
     /// It does not exist, or others manage it.
-    Nothing,
+    Missing,
 }
 
-/// A stack that is kept although one that it runs after is destroyed. It still needs that stack.
+/// A kept stack that still depends on a destroyed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftBehind {
     /// The kept stack, as `orch list` prints it. It may be removed from this commit.
-    pub stays: String,
+    pub kept: String,
     /// The lowest destroyed stack that it runs after; a removed one only if there is no other.
-    pub goes: String,
+    pub destroyed: String,
 }
 
-/// Returns kept stacks that run after destroyed ones, according to this commit or to the state:
-/// first this commit's stacks by path, then removed ones, whose fates are by key. Only stacks that
-/// are neither destroyed nor kept lie between the two. Linear in the size of the graphs unless
-/// recorded constraints contradict each other.
+/// Returns kept stacks that run after destroyed ones, according to this commit or the state: this
+/// commit's stacks by path, then removed ones, whose outcomes are by key. All stacks between the
+/// two do not exist. Linear in the size of the graphs unless recorded constraints contradict each
+/// other.
 pub fn left_behind(
     project: &Project,
     graph: &Graph,
     record: &NamedConstraints<'_>,
     fate: impl Fn(StackIndex) -> DestroyOutcome,
-    fate_of_gone: impl Fn(&str) -> DestroyOutcome,
+    outcome_of_removed: impl Fn(&str) -> DestroyOutcome,
 ) -> Vec<LeftBehind> {
     let in_tree = project.stacks.iter();
-    let mut fates: Vec<DestroyOutcome> = in_tree.map(|(stack, _)| fate(stack)).collect();
-    fates.extend(record.gone.iter().map(|key| fate_of_gone(key)));
+    let mut outcomes: Vec<DestroyOutcome> = in_tree.map(|(stack, _)| fate(stack)).collect();
+    outcomes.extend(record.removed.iter().map(|key| outcome_of_removed(key)));
     let tree = Precedence::new(graph);
     let stacks = project.stacks.iter();
     let in_tree = stacks.map(|(_, stack)| stack.path.as_str());
-    let paths: Vec<&str> = in_tree.chain(record.gone.iter().copied()).collect();
-    let found = found(&fates, &tree, &record.recorded)
+    let paths: Vec<&str> = in_tree.chain(record.removed.iter().copied()).collect();
+    let found = found(&outcomes, &tree, &record.recorded)
         .into_iter()
-        .map(|(stays, goes)| LeftBehind {
-            stays: paths[stays].to_owned(),
-            goes: paths[goes].to_owned(),
+        .map(|(kept, destroyed)| LeftBehind {
+            kept: paths[kept].to_owned(),
+            destroyed: paths[destroyed].to_owned(),
         });
     found.collect()
 }
 
 /// Returns for each kept stack the lowest destroyed one that it runs after.
 fn found(
-    fates: &[DestroyOutcome],
+    outcomes: &[DestroyOutcome],
     tree: &Precedence,
     recorded: &RecordedConstraints,
 ) -> BTreeMap<usize, usize> {
-    let goes = |stack: &usize| fates[*stack] == DestroyOutcome::Goes;
-    let going: Vec<usize> = (0..fates.len()).filter(goes).collect();
-    if going.is_empty() {
+    let is_destroyed = |stack: &usize| outcomes[*stack] == DestroyOutcome::Destroyed;
+    let destroyed: Vec<usize> = (0..outcomes.len()).filter(is_destroyed).collect();
+    if destroyed.is_empty() {
         return BTreeMap::new();
     }
     let mut found = BTreeMap::new();
@@ -69,18 +69,18 @@ fn found(
         let mut is_opened = vec![false; constraints.n_nodes()];
         // This commit has fewer stacks, so its groups have the numbers of recorded stacks.
         let is_stack = |node: usize| node < constraints.n_stacks();
-        for &first in going.iter().filter(|&&first| is_stack(first)) {
+        for &first in destroyed.iter().filter(|&&first| is_stack(first)) {
             let mut open = vec![first];
             while let Some(node) = open.pop() {
                 for successor in constraints.successors(node) {
                     let next = successor.node as usize;
-                    match fates.get(next).filter(|_| is_stack(next)) {
-                        Some(DestroyOutcome::Goes) => {}
-                        Some(DestroyOutcome::Stays) => {
+                    match outcomes.get(next).filter(|_| is_stack(next)) {
+                        Some(DestroyOutcome::Destroyed) => {}
+                        Some(DestroyOutcome::Kept) => {
                             let known = found.entry(next).or_insert(first);
                             *known = first.min(*known);
                         }
-                        Some(DestroyOutcome::Nothing) | None => {
+                        Some(DestroyOutcome::Missing) | None => {
                             if !std::mem::replace(&mut is_opened[next], true) {
                                 open.push(next);
                             }
@@ -98,19 +98,19 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Runs the search on fates (`g` goes, `s` stays): the precedence of this commit, whose stacks
-    /// are the first `n_in_tree`, and the recorded one with serials.
+    /// Runs the search on outcomes (`g` destroyed, `s` kept). The first precedence is of this
+    /// commit, whose stacks are the first `n_in_tree`; the second is recorded, with serials.
     fn answer(
-        fates: &str,
+        outcomes: &str,
         (n_in_tree, tree): (usize, &[(u32, u32)]),
         recorded: &[(u32, u32, u64)],
     ) -> Vec<(usize, usize)> {
-        let fates: Vec<DestroyOutcome> = fates
+        let outcomes: Vec<DestroyOutcome> = outcomes
             .chars()
             .map(|letter| match letter {
-                'g' => DestroyOutcome::Goes,
-                's' => DestroyOutcome::Stays,
-                _ => DestroyOutcome::Nothing,
+                'g' => DestroyOutcome::Destroyed,
+                's' => DestroyOutcome::Kept,
+                _ => DestroyOutcome::Missing,
             })
             .collect();
         let edges = recorded
@@ -121,18 +121,18 @@ mod tests {
                 serial: Some(serial),
             });
         let recorded = RecordedConstraints {
-            n_stacks: fates.len(),
-            n_nodes: fates.len() + 1,
+            n_stacks: outcomes.len(),
+            n_nodes: outcomes.len() + 1,
             edges: edges.collect(),
         };
         let edges = tree.iter().map(|&(earlier, later)| (earlier, later, true));
         let tree = Precedence::from_edges(n_in_tree, n_in_tree + 1, edges);
-        found(&fates, &tree, &recorded).into_iter().collect()
+        found(&outcomes, &tree, &recorded).into_iter().collect()
     }
 
     #[test]
-    fn what_stays_is_named_once_with_the_lowest_that_goes_before_it() {
-        for (fates, tree, recorded, expected) in [
+    fn left_behind_names_each_kept_stack_once() {
+        for (outcomes, tree, recorded, expected) in [
             // in this commit, in the state, in both, in neither
             ("gs", &[(0, 1)][..], &[][..], &[(1, 0)][..]),
             ("gs", &[], &[(0, 1, 1)], &[(1, 0)]),
@@ -151,8 +151,12 @@ mod tests {
             // nothing is destroyed
             ("-s", &[(0, 1)], &[], &[]),
         ] {
-            let n = fates.len();
-            assert_eq!(answer(fates, (n, tree), recorded), expected, "{fates}");
+            let n = outcomes.len();
+            assert_eq!(
+                answer(outcomes, (n, tree), recorded),
+                expected,
+                "{outcomes}"
+            );
         }
         // The last stack is removed; this commit's group has the same number.
         let tree = [(0, 2), (2, 1)];

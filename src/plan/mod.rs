@@ -1,4 +1,4 @@
-//! What an apply would do: an entry for each stack, and its turns in one order.
+//! The actions of an apply: one entry per stack, and the turns in one order.
 
 pub mod apply;
 mod approval;
@@ -11,13 +11,13 @@ pub mod code;
 mod commands;
 pub mod commit_code;
 mod conditions;
+pub mod created_first;
 mod destroy_order;
 pub mod entry;
 mod environment;
 pub mod facts;
 mod followups;
 mod left_behind;
-pub mod made_first;
 pub mod order;
 mod planned;
 pub mod planner;

@@ -1,4 +1,4 @@
-//! The plan: all entries, and how they came about.
+//! The plan: all entries, with the options and the state that it was made from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,30 +21,30 @@ use crate::state::document::Document;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The id of the run that made it.
+    /// The id of the planning run.
     pub id: String,
     pub mode: PlanMode,
     /// The other options of the request.
     pub options: RequestedOptions,
     pub commit: Option<String>,
-    /// The state that it was made with.
+    /// The state that it was made from.
     pub state: Option<AppliedBase>,
     /// By path.
     pub entries: Vec<PlanEntry>,
-    /// The operations, in the sequence of a serial run, without undecided ones.
+    /// The operations in serial order, without undecided stacks.
     pub operations: Vec<PlannedOperation>,
     /// The recorded constraints that the operations violate, each with the effect.
     #[serde(default)]
     pub relaxed: Vec<RelaxedConstraint>,
     pub failed: Vec<FailedAsk>,
     pub without_driver: usize,
-    /// The stacks in the state that are neither in this commit nor in the plan.
+    /// Stacks in the state that are neither in this commit nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
-    /// The stacks of operations and undecided ones, in sequence; empty if none is undecided.
+    /// The stacks of operations and undecided stacks in serial order; empty if none is undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<StackPath>,
-    /// The follow-ups that policies add; `None` if no policies run.
+    /// The follow-ups that policies add; `None` if policies are off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followups: Option<PlannedFollowUps>,
 }
@@ -52,18 +52,18 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
     Nothing,
-    /// There are changes, and all of them are blocked.
+    /// There are changes, but all are blocked.
     Blocked,
     /// There are changes, or at least the state is updated.
     Changes,
 }
 
-/// How many stacks are in the state but neither in this commit nor in the plan.
+/// Counts of stacks in the state that are neither in this commit nor in the plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplannedRemovals {
-    /// Those that are not selected.
+    /// Not selected.
     pub out_of_scope: usize,
-    /// Those that were left out on request.
+    /// Excluded on request.
     pub left_out: usize,
 }
 
@@ -71,14 +71,14 @@ pub struct UnplannedRemovals {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RequestedOptions {
-    /// Whether all tools were asked, whatever the state says.
+    /// Whether all tools were asked, regardless of the state.
     pub full: bool,
     pub init: bool,
     /// Whether stacks were planned that a later commit has applied.
     pub allow_rollback: bool,
     /// As written.
     pub replace: Vec<String>,
-    /// Whether `plan` got arguments of the user. They may be secret and are not kept.
+    /// Whether the user passed arguments to `plan`. They may be secret, so they are not stored.
     pub arguments: bool,
 }
 
@@ -92,9 +92,9 @@ pub struct PlannedOperation {
 pub struct RelaxedConstraint {
     #[serde(default)]
     pub effect: RelaxedEffect,
-    /// The stack that came first, as `orch list` prints it, or the name of its group.
+    /// The stack that must come first, as `orch list` prints it, or the name of its group.
     pub earlier: String,
-    /// The stack that came after it, or the name of its group.
+    /// The stack that must come later, or the name of its group.
     pub later: String,
 }
 
@@ -102,9 +102,10 @@ pub struct RelaxedConstraint {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelaxedEffect {
-    /// The earlier stack is destroyed while the later one, which is kept, still refers to it.
+    /// The earlier stack is destroyed although the later one, which is kept, still refers to it.
     DestroyedFirst,
-    /// The earlier stack is applied while the later one, destroyed afterwards, still refers to it.
+    /// The earlier stack is applied although the later one, destroyed afterwards, still refers to
+    /// it.
     ChangedFirst,
     /// Newer declarations contradict it and take precedence.
     #[default]
@@ -114,21 +115,20 @@ pub enum RelaxedEffect {
 #[derive(Debug)]
 pub struct PlannedOrder {
     pub order: OperationOrder,
-    /// Stacks in the state that are not in this commit: at least those that are destroyed. Their
-    /// numbers follow those of the project's stacks.
-    pub gone: Vec<StackPath>,
-    /// The violated constraints, without duplicates, the worst first.
+    /// Stacks in the state but not in this commit: at least the destroyed ones. Their numbers
+    /// follow those of the project's stacks.
+    pub removed: Vec<StackPath>,
+    /// The violated constraints, deduplicated, the worst first.
     pub relaxed: Vec<RelaxedConstraint>,
 }
 
 impl PlannedOrder {
-    /// Orders the operations of some actions; see [`Self::of`].
     pub fn new(
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
         actions: impl Iterator<Item = (StackIndex, PlannedAction)>,
-        gone: &BTreeMap<String, PlannedAction>,
+        removed: &BTreeMap<String, PlannedAction>,
     ) -> Self {
         let mut works = vec![StackWork::default(); project.stacks.len()];
         for (stack, action) in actions {
@@ -140,39 +140,39 @@ impl PlannedOrder {
                 ),
             };
         }
-        let gone = gone
+        let removed = removed
             .iter()
             .filter(|&(_, action)| *action == PlannedAction::Delete)
             .map(|(key, _)| key.as_str())
             .collect();
-        Self::of(project, graph, document, &works, &gone)
+        Self::of(project, graph, document, &works, &removed)
     }
 
-    /// Orders work on the project's stacks, by index, and the destroying of removed stacks, by key:
-    /// along this commit's constraints and, where stacks are destroyed, against the recorded ones.
-    /// Without a document, nothing is recorded. A key that is not recorded, or belongs to a stack
-    /// of this commit, has no operation.
+    /// Orders work on the project's stacks, by index, and destroys of removed stacks, by key.
+    /// Applies follow this commit's constraints; destroys follow the recorded ones in reverse.
+    /// Without a document, nothing is recorded. A key that is unrecorded, or belongs to a stack of
+    /// this commit, has no operation.
     pub fn of(
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
         works: &[StackWork],
-        gone: &BTreeSet<&str>,
+        removed: &BTreeSet<&str>,
     ) -> Self {
-        Self::with_late(project, graph, document, works, (gone, &BTreeSet::new()))
+        Self::with_late(project, graph, document, works, (removed, &BTreeSet::new()))
     }
 
-    /// Like [`Self::of`], where the apply may find that `late` stacks are destroyed first.
+    /// Like [`Self::of`], if the apply may find that it must destroy `late` stacks first.
     pub fn with_late(
         project: &Project,
         graph: &Graph,
         document: Option<&Document>,
         works: &[StackWork],
-        (gone, late): (&BTreeSet<&str>, &BTreeSet<usize>),
+        (removed, late): (&BTreeSet<&str>, &BTreeSet<usize>),
     ) -> Self {
         let tree = Precedence::new(graph);
-        // The recorded constraints only order destroys.
-        if gone.is_empty() && !is_destroyed_beside_others(works) {
+        // Recorded constraints order only destroys.
+        if removed.is_empty() && !is_destroyed_beside_others(works) {
             let nothing = RecordedConstraints {
                 n_stacks: works.len(),
                 n_nodes: works.len(),
@@ -180,25 +180,25 @@ impl PlannedOrder {
             };
             return PlannedOrder {
                 order: OperationOrder::new(works, &tree, &nothing),
-                gone: Vec::new(),
+                removed: Vec::new(),
                 relaxed: Vec::new(),
             };
         }
         let record = NamedConstraints::new(project, graph, document);
-        let works_gone = record.gone.iter().map(|key| StackWork {
-            destroy: gone.contains(key),
+        let removed_works = record.removed.iter().map(|key| StackWork {
+            destroy: removed.contains(key),
             apply: false,
         });
-        let works: Vec<StackWork> = works.iter().copied().chain(works_gone).collect();
+        let works: Vec<StackWork> = works.iter().copied().chain(removed_works).collect();
         let paths = record
-            .gone
+            .removed
             .iter()
-            .map(|key| StackPath::parse(key).expect("a stack on record has a path"));
-        let gone: Vec<StackPath> = paths.collect();
-        let places = places_by_path(project, &gone);
+            .map(|key| StackPath::parse(key).expect("a recorded stack has a path"));
+        let removed: Vec<StackPath> = paths.collect();
+        let places = places_by_path(project, &removed);
         let recorded = record.recorded.between(&works);
         let turnarounds = Turnarounds {
-            made_first: made_first(project, document, &works, &gone),
+            created_first: created_first(project, document, &works, &removed),
             late: late.clone(),
         };
         let order =
@@ -226,14 +226,14 @@ impl PlannedOrder {
             .collect();
         PlannedOrder {
             order,
-            gone,
+            removed,
             relaxed: relaxed.into_iter().collect(),
         }
     }
 
     pub fn operations(&self, project: &Project) -> Vec<PlannedOperation> {
         let stacks = project.stacks.iter().map(|(_, stack)| &stack.path);
-        let paths: Vec<&StackPath> = stacks.chain(&self.gone).collect();
+        let paths: Vec<&StackPath> = stacks.chain(&self.removed).collect();
         let planned = self.order.sequence.iter().map(|it| PlannedOperation {
             stack: paths[it.stack].clone(),
             destroys: it.operation == Operation::Destroy,
@@ -243,8 +243,8 @@ impl PlannedOrder {
 }
 
 impl PlannedOrder {
-    /// Returns the stacks that an apply skips if others fail, each with one of these.
-    pub fn behind(
+    /// Returns the stacks that an apply skips if `failed` ones fail, each with one of these.
+    pub fn skipped_after(
         &self,
         project: &Project,
         failed: &BTreeSet<&StackPath>,
@@ -252,7 +252,7 @@ impl PlannedOrder {
         let operations = self.operations(project);
         let stack = |turn: TurnIndex| &operations[turn.get()].stack;
         let mut schedule = self.order.schedule().on_error(OnError::SkipDependents);
-        let mut behind = BTreeMap::new();
+        let mut skipped_after = BTreeMap::new();
         while let Some(turn) = schedule.start_next() {
             let succeeds = !failed.contains(stack(turn));
             schedule.finish(turn, succeeds);
@@ -260,19 +260,20 @@ impl PlannedOrder {
                 .settle(turn, succeeds)
                 .into_iter()
                 .filter(|it| !failed.contains(stack(it.turn)));
-            behind.extend(skipped.map(|it| (stack(it.turn).clone(), stack(it.cause).clone())));
+            skipped_after
+                .extend(skipped.map(|it| (stack(it.turn).clone(), stack(it.cause).clone())));
         }
-        behind
+        skipped_after
     }
 }
 
 /// Returns the stacks that are created before the old ones are destroyed: the number of each, and
-/// of the old one, which is current in the state.
-fn made_first(
+/// of the old generation, which is current in the state.
+fn created_first(
     project: &Project,
     document: Option<&Document>,
     works: &[StackWork],
-    gone: &[StackPath],
+    removed: &[StackPath],
 ) -> Vec<(usize, usize)> {
     let pair = |(old, path): (usize, &StackPath)| {
         let generation = path.generation()?;
@@ -281,17 +282,17 @@ fn made_first(
         let is_current = entry.generation == generation && works[made].apply;
         is_current.then_some((made, old))
     };
-    let old = (project.stacks.len()..).zip(gone);
+    let old = (project.stacks.len()..).zip(removed);
     old.filter_map(pair).collect()
 }
 
-/// Returns the position of each stack in path order; those in `gone` have the highest numbers.
-fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
+/// Returns each stack's position in path order; removed stacks have the highest numbers.
+fn places_by_path(project: &Project, removed: &[StackPath]) -> Vec<usize> {
     let paths: Vec<&StackPath> = project
         .stacks
         .iter()
         .map(|(_, stack)| &stack.path)
-        .chain(gone)
+        .chain(removed)
         .collect();
     let mut by_path: Vec<usize> = (0..paths.len()).collect();
     by_path.sort_by_key(|&stack| paths[stack]);
@@ -302,7 +303,7 @@ fn places_by_path(project: &Project, gone: &[StackPath]) -> Vec<usize> {
     places
 }
 
-/// Returns whether there is work on more stacks than a destroyed one.
+/// Returns whether there is work on other stacks than a single destroyed one.
 fn is_destroyed_beside_others(works: &[StackWork]) -> bool {
     let working = works.iter().filter(|work| **work != StackWork::default());
     works.iter().any(|work| work.destroy) && working.count() > 1
@@ -334,7 +335,7 @@ impl Plan {
     ) -> PlannedOrder {
         let entries = self.entries.iter().filter(|entry| entry.blocked.is_none());
         let (removed, here): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.removed.is_some());
-        let gone = removed
+        let removed = removed
             .into_iter()
             .filter(|it| it.action == PlannedAction::Delete)
             .map(|entry| entry.stack.as_str())
@@ -349,7 +350,7 @@ impl Plan {
                 };
             }
         }
-        PlannedOrder::of(project, graph, document, &works, &gone)
+        PlannedOrder::of(project, graph, document, &works, &removed)
     }
 
     pub fn is_applyable(&self) -> bool {
@@ -370,13 +371,13 @@ impl Plan {
             && entry.blocked.is_none()
     }
 
-    /// Returns whether nothing failed, is blocked, or was left out by a tool.
+    /// Returns whether nothing failed or is blocked, and no tool left anything out.
     pub fn is_complete(&self) -> bool {
         let is_complete = |entry: &PlanEntry| entry.blocked.is_none() && entry.is_complete;
         self.failed.is_empty() && self.entries.iter().all(is_complete)
     }
 
-    /// Returns the outcome of an apply. Reads do not count, nor do removals that are not merged.
+    /// Returns the outcome of an apply. Reads and unmerged removals do not count.
     pub fn outlook(&self) -> Outlook {
         let does_something = |entry: &PlanEntry| {
             let is_quiet = matches!(entry.action, PlannedAction::NoOp | PlannedAction::Read);
@@ -386,7 +387,7 @@ impl Plan {
         if self.entries.iter().any(does_something) {
             Outlook::Changes
         } else if self
-            .kept_back()
+            .blocked_changes()
             .any(|entry| entry.removed != Some(Removed::Doubtful))
         {
             Outlook::Blocked
@@ -396,8 +397,8 @@ impl Plan {
     }
 
     /// Returns the entries that are blocked despite changes: of selected stacks, and of stacks that
-    /// HEAD has removed. Recorded stacks that may belong to another branch do not count.
-    pub fn kept_back(&self) -> impl Iterator<Item = &PlanEntry> {
+    /// HEAD removed. Recorded stacks that may belong to another branch do not count.
+    pub fn blocked_changes(&self) -> impl Iterator<Item = &PlanEntry> {
         self.entries
             .iter()
             .filter(|entry| entry.blocked.is_some() && entry.removed != Some(Removed::Unproven))

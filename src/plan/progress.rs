@@ -1,9 +1,9 @@
-//! The progress of a plan file's applies: one file per plan, `.orch/applied/<plan id>`. It outlives
-//! the journals of the runs.
+//! Progress of applying a plan file: `.orch/applied/<plan id>`, one per plan. It outlives the
+//! journals of the runs.
 //!
-//! A line is written before the first command of a run, after each operation that succeeds, and at
-//! the end. Lines are numbered. An incomplete last line is dropped; any other damaged or missing
-//! line is an error, as is an empty file: taking a finished operation for open would run it twice.
+//! A run writes a numbered line before its first command, after each successful operation, and at
+//! the end. An incomplete last line is dropped. Any other damaged or missing line is an error, and
+//! so is an empty file: otherwise a finished operation could run twice.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -27,11 +27,10 @@ const FOLDER: &str = "applied";
 
 const FORMAT: u32 = 2;
 
-/// The applied part of a plan file.
 #[derive(Debug, Clone)]
 pub struct PlanProgress {
     pub progress: DoneOperations,
-    /// The path of the file in `.orch`.
+    /// The file's path in `.orch`.
     path: String,
     text: Vec<u8>,
 }
@@ -55,7 +54,7 @@ pub enum ProgressError {
         format: u32,
         orch: String,
     },
-    /// Not a plan id, so there is no file.
+    /// Not a plan id, so it has no file.
     #[error("`{0}` is not the id of a plan")]
     Id(String),
     #[error("another run has partially applied the plan meanwhile")]
@@ -127,8 +126,8 @@ impl PlanProgress {
         })
     }
 
-    /// Starts recording a run's progress. Call under the project lock. Fails if the file cannot be
-    /// written, or was written since it was read.
+    /// Starts recording a run's progress. The caller holds the project lock. Fails if the file
+    /// cannot be written, or was written since it was read.
     pub fn begin(&self, root: &Path, run: &ApplyRun<'_>) -> Result<ProgressWriter, ProgressError> {
         let folder = GuardedFolder::create(root)?;
         if folder.read(&self.path)?.unwrap_or_default() != self.text {
@@ -226,13 +225,13 @@ pub struct ProgressWriter {
     length: u64,
     /// The number of lines in the file, plus pending ones.
     n_lines: usize,
-    /// Lines that could not be written so far.
+    /// Lines that could not be written yet.
     pending: Vec<u8>,
     has_complained: bool,
     turns: Turns,
     /// How many turns belong to the plan; the others were added.
     n_planned: usize,
-    /// The stacks whose planned `apply` was started.
+    /// The stacks whose planned `apply` has started.
     started: BTreeSet<StackPath>,
 }
 
@@ -243,7 +242,7 @@ impl ProgressWriter {
             line: self.n_lines,
             event,
         })?);
-        // A part of a line may have been written.
+        // Part of a line may have been written.
         self.file.set_len(self.length)?;
         self.file.write_all(&self.pending)?;
         self.file.sync_data()?;
@@ -252,8 +251,8 @@ impl ProgressWriter {
         Ok(())
     }
 
-    /// Returns the plan's operation that is done once a turn succeeds. An added turn does not
-    /// count, unless it repeats a planned one that was started.
+    /// Returns the plan's operation that is done once a turn succeeds. An added turn counts only if
+    /// it repeats a planned one that has started.
     fn done_with(&self, turn: TurnIndex) -> Option<OperationKey> {
         let is_planned = turn.get() < self.n_planned;
         match self.turns[turn].operation {
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_what_complete_lines_say() {
+    fn progress_reads_complete_lines_only() {
         let all = format!("{BEGUN}\n{DONE}\n{ENDED}\n");
         for (text, expected) in [
             ("", (false, 0, false)),
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_cannot_be_read_is_an_error() {
+    fn progress_fails_if_unreadable() {
         let damaged = |text: &str, line: &str| {
             let error = read(text).unwrap_err();
             assert!(error.contains(line), "{error}");
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_an_id_names_no_file() {
+    fn progress_refuses_invalid_plan_ids() {
         let root = tempfile::tempdir().unwrap();
         for id in ["", "..", "../lock", "0194B6F0-0000-7000-8000-000000000000"] {
             let read = PlanProgress::read(root.path(), id);

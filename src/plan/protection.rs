@@ -1,9 +1,7 @@
-//! `prevent_destroy` and `prevent_resource_destroy`: the rules that protect a stack and its
-//! resources, and the refusal to destroy them.
+//! The rules `prevent_destroy` and `prevent_resource_destroy`, and the refusals that enforce them.
 //!
-//! The rules of the working tree protect a stack of the project. A removed stack is protected by
-//! its `removed` block if it has one, else by the recorded rules. This module does not decide
-//! actions.
+//! The working tree's rules protect stacks of the project. A removed stack is protected by its
+//! `removed` block, or without one by the recorded rules. This module does not decide actions.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -26,7 +24,7 @@ const MOST: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
     rule: ProtectionRule,
-    /// A file relative to the project root, and a line.
+    /// File relative to the project root, and line.
     place: Option<String>,
     by: ProtectedBy,
 }
@@ -47,20 +45,19 @@ impl ProtectionRule {
     }
 }
 
-/// The source of a rule.
+/// Where a rule comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProtectedBy {
-    /// The working tree.
-    Tree,
-    /// HEAD, but not the working tree: lifting the rule is not committed.
+    WorkingTree,
+    /// HEAD, but not the working tree: the removal of the rule is uncommitted.
     Head,
-    /// The state, from this commit if known: the stack was removed.
-    Record(Option<String>),
-    /// HEAD cannot be read, but may have the rule.
-    Unread {
+    /// The state, as recorded from this commit if known: the stack was removed.
+    State(Option<String>),
+    /// HEAD is unreadable and may have the rule.
+    UnreadableHead {
         why: String,
         /// How to make it readable.
-        way_out: String,
+        fix: String,
     },
 }
 
@@ -80,7 +77,7 @@ fn stated<T>(
 
 impl Protection {
     pub fn of_tree(project: &Project, stack: StackIndex) -> Vec<Self> {
-        Self::of_project(project, stack, &ProtectedBy::Tree)
+        Self::of_project(project, stack, &ProtectedBy::WorkingTree)
     }
 
     pub fn of_head(project: &Project, stack: StackIndex) -> Vec<Self> {
@@ -108,10 +105,10 @@ impl Protection {
     }
 
     /// Returns the rules for a removed stack: those of its `removed` block, else the recorded ones.
-    /// The proof of a removal also checks that the block is committed.
+    /// The proof of removal checks elsewhere that the block is committed.
     pub fn of_removed(project: &Project, stack: &StackPath, entry: &Entry) -> Vec<Self> {
         let Some(block) = project.removed_block(stack) else {
-            return Self::on_record(entry);
+            return Self::recorded_rules(entry);
         };
         let of_stack = block.prevent_destroy.as_ref();
         let of_resources = block.prevent_resource_destroy.as_ref();
@@ -119,16 +116,16 @@ impl Protection {
             of_stack.map(|it| (it.value, it.span)),
             of_resources.map(|it| (&it.value, it.span)),
         );
-        let stated = rules.map(|rule| Self::written(project, rule, ProtectedBy::Tree));
+        let stated = rules.map(|rule| Self::written(project, rule, ProtectedBy::WorkingTree));
         let is_left_open = |it: &Protection| match it.rule {
             ProtectionRule::Stack => of_stack.is_none(),
             ProtectionRule::Resources(_) => of_resources.is_none(),
         };
-        let recorded = Self::on_record(entry).into_iter().filter(is_left_open);
+        let recorded = Self::recorded_rules(entry).into_iter().filter(is_left_open);
         stated.chain(recorded).collect()
     }
 
-    pub fn on_record(entry: &Entry) -> Vec<Self> {
+    pub fn recorded_rules(entry: &Entry) -> Vec<Self> {
         fn at<T>(rule: &RecordedRule<T>) -> (Option<String>, Option<String>) {
             let place = rule.file.as_deref().map(|file| match rule.line {
                 Some(line) => format!("{file}:{line}"),
@@ -145,22 +142,22 @@ impl Protection {
         let recorded = rules.map(|(rule, (place, commit))| Protection {
             rule,
             place,
-            by: ProtectedBy::Record(commit),
+            by: ProtectedBy::State(commit),
         });
         recorded.collect()
     }
 
-    /// Returns all rules, since an unreadable HEAD may have any of them.
-    pub fn unread(why: &str, way_out: &str) -> Vec<Self> {
+    /// Returns every rule, since an unreadable HEAD may have any.
+    pub fn unread(why: &str, fix: &str) -> Vec<Self> {
         let all = ProtectedResources::All(true);
         let rules = [ProtectionRule::Stack, ProtectionRule::Resources(all)]
             .into_iter()
             .map(|rule| Protection {
                 rule,
                 place: None,
-                by: ProtectedBy::Unread {
+                by: ProtectedBy::UnreadableHead {
                     why: why.to_owned(),
-                    way_out: way_out.to_owned(),
+                    fix: fix.to_owned(),
                 },
             });
         rules.collect()
@@ -168,7 +165,7 @@ impl Protection {
 
     /// For messages: `protected by prod/orch.orch.hcl:4`.
     pub fn text(&self) -> String {
-        if let ProtectedBy::Unread { why, .. } = &self.by {
+        if let ProtectedBy::UnreadableHead { why, .. } = &self.by {
             return format!("HEAD cannot be read, so its protection rules are unknown: {why}");
         }
         let mut text = "protected".to_owned();
@@ -176,9 +173,9 @@ impl Protection {
             text += &format!(" by {place}");
         }
         match &self.by {
-            ProtectedBy::Tree | ProtectedBy::Unread { .. } => {}
+            ProtectedBy::WorkingTree | ProtectedBy::UnreadableHead { .. } => {}
             ProtectedBy::Head => text += " in HEAD",
-            ProtectedBy::Record(commit) => {
+            ProtectedBy::State(commit) => {
                 let commit = commit.as_deref().and_then(CommitId::new);
                 let commit = commit.map(|commit| format!(" from {}", commit.short()));
                 text += &format!(", recorded{}", commit.unwrap_or_default());
@@ -187,7 +184,7 @@ impl Protection {
         text
     }
 
-    /// Returns the protected part of the loss.
+    /// Returns the protected part of what is destroyed.
     fn loss(&self, destroyed: &DestroyedPart<'_>) -> Option<ProtectedLoss> {
         match &self.rule {
             ProtectionRule::Stack if destroyed.is_whole => Some(ProtectedLoss::Stack),
@@ -223,7 +220,7 @@ impl Protection {
 pub struct DestroyedPart<'a> {
     /// Whether the whole stack is destroyed.
     is_whole: bool,
-    /// Whether no resource is left although the stack is kept.
+    /// Whether the stack is kept without any resource.
     leaves_nothing: bool,
     resources: &'a [ResourceChange],
     counts: Option<ChangeCounts>,
@@ -232,15 +229,15 @@ pub struct DestroyedPart<'a> {
 }
 
 impl<'a> DestroyedPart<'a> {
-    /// Returns the part that an action destroys, given the answer of its driver; `None` if
-    /// certainly nothing. `is_made_first`: the old generation is destroyed by an entry of its own.
+    /// Returns the part that an action destroys, given its driver's answer; `None` if certainly
+    /// nothing. `is_created_first`: another entry destroys the old generation.
     pub fn of_answer(
         action: PlannedAction,
         answer: &'a DriverAnswer,
-        is_made_first: bool,
+        is_created_first: bool,
     ) -> Option<Self> {
         let known = (&*answer.resources, answer.counts, answer.leaves_nothing);
-        Self::new(action, known, is_made_first)
+        Self::new(action, known, is_created_first)
     }
 
     /// Returns the part that an entry destroys; `None` if certainly nothing.
@@ -252,7 +249,7 @@ impl<'a> DestroyedPart<'a> {
     fn new(
         action: PlannedAction,
         (resources, counts, leaves_nothing): (&'a [ResourceChange], Option<ChangeCounts>, bool),
-        is_made_first: bool,
+        is_created_first: bool,
     ) -> Option<Self> {
         let is_whole = matches!(action, PlannedAction::Delete | PlannedAction::Replace);
         let removes = counts.is_some_and(|counts| counts.remove > 0);
@@ -262,7 +259,7 @@ impl<'a> DestroyedPart<'a> {
             leaves_nothing,
             resources,
             counts,
-            is_unknown: is_whole && !is_made_first,
+            is_unknown: is_whole && !is_created_first,
         })
     }
 
@@ -286,7 +283,7 @@ enum ProtectedLoss {
     Rest,
     /// By address.
     Resources(Vec<String>),
-    /// This many resources; which ones is unknown.
+    /// This many resources, whose addresses are unknown.
     Unnamed(u64),
     /// Resources whose addresses and number are unknown.
     Unknown,
@@ -319,7 +316,7 @@ impl ProtectionRefusal {
 
     /// Describes the protected part of `stack` that would be destroyed.
     fn what(&self, stack: &str) -> String {
-        if matches!(self.protection.by, ProtectedBy::Unread { .. }) {
+        if matches!(self.protection.by, ProtectedBy::UnreadableHead { .. }) {
             return match self.loss {
                 ProtectedLoss::Stack => format!("{stack}, which may be protected"),
                 _ => format!("resources of {stack}, which may be protected"),
@@ -353,14 +350,14 @@ impl ProtectionRefusal {
         let name = rule.name();
         match (by, rule, &self.loss) {
             (
-                ProtectedBy::Tree,
+                ProtectedBy::WorkingTree,
                 ProtectionRule::Resources(ProtectedResources::Matching(_)),
                 ProtectedLoss::Resources(_),
             ) => format!("first commit a `{name}` that does not match them"),
-            (ProtectedBy::Unread { way_out, .. }, ..) => way_out.clone(),
-            (ProtectedBy::Tree, ..) => format!("commit `{name} = false` for {it} first"),
+            (ProtectedBy::UnreadableHead { fix, .. }, ..) => fix.clone(),
+            (ProtectedBy::WorkingTree, ..) => format!("commit `{name} = false` for {it} first"),
             (ProtectedBy::Head, ..) => format!("commit the change to `{name}` first"),
-            (ProtectedBy::Record(_), ..) => {
+            (ProtectedBy::State(_), ..) => {
                 format!("apply `{name} = false` first, or set it in a `removed` block")
             }
         }
@@ -405,13 +402,13 @@ pub struct Protected {
     pub refusal: ProtectionRefusal,
 }
 
-/// Returns the refusals in the order of the stacks. Stacks with the same protection share one.
+/// Returns the refusals in stack order. Stacks with the same protection share one.
 pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic> {
     let mut groups: Vec<Vec<&Protected>> = Vec::new();
     let mut whole: HashMap<(&str, String), usize> = HashMap::new();
     for own in protected {
         let Protection { by, .. } = &own.refusal.protection;
-        let is_known = !matches!(by, ProtectedBy::Unread { .. });
+        let is_known = !matches!(by, ProtectedBy::UnreadableHead { .. });
         if is_known && own.refusal.loss == ProtectedLoss::Stack {
             let key = (&*own.because, own.refusal.protection.text());
             let group = *whole.entry(key).or_insert(groups.len());
@@ -455,7 +452,7 @@ fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
         .help(format!("{}; {leave_out}", refusal.fix(stacks.len())))
 }
 
-/// Refuses to destroy protected parts of a stack; `None` if it is allowed.
+/// Refuses to destroy protected parts of a stack; `None` if the destroy is allowed.
 pub type Refuse<'a> = dyn Fn(&StackPath, &DestroyedPart<'_>) -> Option<ProtectionRefusal> + 'a;
 
 /// Enforces the rules in the turns of an apply.

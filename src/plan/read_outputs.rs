@@ -1,8 +1,7 @@
-//! Reads the outputs of stacks for the conditions of others: a turn for each, in any order. The
-//! printed outputs go to a private folder and are removed with it.
+//! Reads the outputs of stacks for the conditions of others: one turn per stack, in any order. The
+//! outputs are printed to a private folder and removed with it.
 //!
-//! The state of a stack that is only read may never have been written. Then a refresh finds its
-//! outputs.
+//! If a read-only stack's state was never written, a refresh finds its outputs.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -28,7 +27,7 @@ pub struct OutputSource<'p> {
     pub is_refreshed: bool,
 }
 
-/// Evaluates commands, looks programs up, makes folders. After an error nothing may run.
+/// Evaluates commands, finds programs, creates folders. If it fails, nothing may run.
 pub fn prepare(
     codes: PlanCode<'_, '_>,
     sources: &[OutputSource<'_>],

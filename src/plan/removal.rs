@@ -1,4 +1,4 @@
-//! Recorded stacks that this commit lacks: what happens to them, and why some are kept.
+//! Recorded stacks that this commit lacks: their action, and why some are kept.
 
 use std::collections::BTreeMap;
 
@@ -52,10 +52,10 @@ impl RemovedStack<'_> {
         PlanReason::new(ReasonSource::Config, text)
     }
 
-    /// Returns what has to be found out. Fails if the driver has no command that destroys.
+    /// Returns the question for its tool. Fails if the driver has no destroy command.
     pub fn need(&self, driver: &Driver<'_>) -> Result<Decision, String> {
         if driver.is_none() {
-            return Ok(Decision::Settled(PlannedAction::Forget, self.reason()));
+            return Ok(Decision::Final(PlannedAction::Forget, self.reason()));
         }
         if !driver.has(DriverStep::Destroy) {
             return Err(format!("its driver `{}` has no `destroy`", driver.name));
@@ -67,11 +67,11 @@ impl RemovedStack<'_> {
             if self.may_be_destroyed() {
                 reason.text += "; its last destroy failed, and its driver has no `plan` that finds what is left";
             }
-            Decision::Settled(PlannedAction::Delete, reason)
+            Decision::Final(PlannedAction::Delete, reason)
         })
     }
 
-    /// Returns whether a destroy was started and may have succeeded, in part or as a whole.
+    /// Returns whether a destroy started and may have succeeded at least partially.
     fn may_be_destroyed(&self) -> bool {
         let intent = self.entry.intent.as_ref();
         let last = self.entry.last.as_ref();
@@ -106,19 +106,19 @@ impl RemovedStack<'_> {
 /// The role of a recorded stack in a plan with removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalRole {
-    /// It is to be destroyed.
-    Goes,
-    /// It exists, and the plan does not touch it: the stacks that it runs after must be kept.
-    Holds,
-    /// It is kept and part of the plan: it is updated before the stacks that it used are destroyed.
-    MovesAway,
+    /// It is destroyed, unless another stack needs it.
+    Destroyed,
+    /// It exists and the plan does not touch it: the stacks that it depends on must be kept.
+    Untouched,
+    /// It is kept and updated before the stacks that it used are destroyed.
+    Updated,
     /// None of it exists.
-    Nothing,
+    Missing,
 }
 
 /// Returns the stacks that cannot be destroyed because kept stacks run after them, each with the
-/// first such stack, searching from the lowest. They in turn hold others. Stacks have their
-/// recorded numbers. Linear in the size of the record.
+/// first such stack, searching from the lowest. They in turn require others. Stacks have their
+/// recorded numbers. Linear in the size of the recorded graph.
 pub fn held(
     recorded: &RecordedConstraints,
     part: impl Fn(usize) -> RemovalRole,
@@ -127,11 +127,11 @@ pub fn held(
     let n_stacks = recorded.n_stacks;
     let parts: Vec<RemovalRole> = (0..n_stacks).map(&part).collect();
     let mut held = BTreeMap::new();
-    if !parts.contains(&RemovalRole::Goes) {
+    if !parts.contains(&RemovalRole::Destroyed) {
         return held;
     }
     let mut is_seen = vec![false; back.n_nodes()];
-    for first in (0..n_stacks).filter(|&stack| parts[stack] == RemovalRole::Holds) {
+    for first in (0..n_stacks).filter(|&stack| parts[stack] == RemovalRole::Untouched) {
         // A node, and the kept stack that runs after it.
         let mut open = vec![(first, first)];
         while let Some((node, holder)) = open.pop() {
@@ -141,12 +141,12 @@ pub fn held(
                     continue;
                 }
                 match parts.get(before) {
-                    Some(RemovalRole::Goes) => {
+                    Some(RemovalRole::Destroyed) => {
                         held.insert(before, holder);
                         open.push((before, before));
                     }
-                    Some(RemovalRole::Holds | RemovalRole::MovesAway) => {}
-                    Some(RemovalRole::Nothing) | None => open.push((before, holder)),
+                    Some(RemovalRole::Untouched | RemovalRole::Updated) => {}
+                    Some(RemovalRole::Missing) | None => open.push((before, holder)),
                 }
             }
         }
@@ -159,16 +159,16 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Finds the held stacks: `g` goes, `h` holds, `m` moves away; `edges` is the recorded
-    /// precedence. The node after the stacks is a group.
+    /// Finds the required stacks: `g` is destroyed, `h` untouched, `m` updated; `edges` is the
+    /// recorded precedence. The node after the stacks is a group.
     fn answer(parts: &str, edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
         let parts: Vec<RemovalRole> = parts
             .chars()
             .map(|letter| match letter {
-                'g' => RemovalRole::Goes,
-                'h' => RemovalRole::Holds,
-                'm' => RemovalRole::MovesAway,
-                _ => RemovalRole::Nothing,
+                'g' => RemovalRole::Destroyed,
+                'h' => RemovalRole::Untouched,
+                'm' => RemovalRole::Updated,
+                _ => RemovalRole::Missing,
             })
             .collect();
         let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
@@ -185,17 +185,17 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_stay_keeps_what_it_runs_after() {
+    fn kept_stacks_hold_their_dependencies() {
         for (parts, edges, expected) in [
             ("gh", &[(0, 1)][..], &[(0, 1)][..]),
             ("gh", &[(1, 0)], &[]),
-            // A planned stack moves away first.
+            // A planned stack is updated first.
             ("gm", &[(0, 1)], &[]),
             ("gmh", &[(0, 1), (1, 2)], &[]),
             // Through a stack that does not exist, and through a group.
             ("g-h", &[(0, 1), (1, 2)], &[(0, 2)]),
             ("gh", &[(0, 2), (2, 1)], &[(0, 1)]),
-            // A held stack holds others.
+            // A kept stack requires others.
             ("ggh", &[(0, 1), (1, 2)], &[(0, 1), (1, 2)]),
             ("gg", &[(0, 1)], &[]),
         ] {

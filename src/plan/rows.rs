@@ -32,19 +32,19 @@ impl PlanRow<'_> {
 /// The position of an entry in an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum RowPosition {
-    /// First, since other stacks use the outputs.
+    /// First, since other stacks use its outputs.
     Read,
     /// In the sequence of the plan.
     At(usize),
-    /// Never: at most the state changes.
+    /// Never applied: at most the state changes.
     None,
-    /// Never, despite changes.
+    /// Never applied, despite changes.
     Blocked,
 }
 
 impl Plan {
-    /// Returns the rows: stacks that are only read; those with operations, in the sequence of a
-    /// serial run, a replaced stack at its destroy; those without; blocked ones. Otherwise by path.
+    /// Returns the rows: read-only stacks; those with operations in serial order, a replaced stack
+    /// at its destroy; those without operations; blocked ones. Ties are broken by path.
     pub fn rows(&self) -> Vec<PlanRow<'_>> {
         let mut turns: HashMap<&StackPath, usize> = HashMap::new();
         for (turn, stack) in self.in_sequence().enumerate() {
@@ -75,7 +75,7 @@ impl Plan {
         rows
     }
 
-    /// Returns the stacks of operations and undecided entries, in sequence; some appear twice.
+    /// Returns the stacks of operations and undecided entries in serial order, some of them twice.
     fn in_sequence(&self) -> impl Iterator<Item = &StackPath> {
         let is_whole = !self.sequence.is_empty();
         let operations = self

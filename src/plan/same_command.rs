@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::path::StackPath;
 
-/// Replaces the root of a project in compared words; no argument contains it.
+/// Replaces the project root in compared words; no argument contains it.
 const ROOT: char = '\0';
 
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub struct DestroyCommand(Vec<Word>);
 struct Word {
     /// The word, independent of the checkout.
     text: String,
-    /// The same, without the directories of its paths.
+    /// The same without the directories of its paths.
     below: String,
-    /// The same, but with the directory of the stack if that may be its name.
+    /// The same with the directory of the stack, which may also be a resource's name.
     named: String,
 }
 
@@ -36,7 +36,7 @@ impl DestroyCommand {
         DestroyCommand(words.iter().map(word).collect())
     }
 
-    /// Returns whether both are the same, apart from the directories of their stacks: after a move,
+    /// Returns whether both are the same apart from their stacks' directories: after a move,
     /// another directory has the files of the same resources.
     pub fn is_same(&self, other: &Self) -> bool {
         let words = || self.0.iter().zip(&other.0);
@@ -57,8 +57,8 @@ fn is_of_path(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_')
 }
 
-/// Removes the directories from the paths in a word, wherever they begin: the root of the project,
-/// `.` and `..`, and the directory of the stack.
+/// Removes directories from the paths in a word: the project root, `.` and `..`, and the stack's
+/// directory.
 fn without_places(word: &str, directory: &str, keeps_name: bool) -> String {
     let mut left = String::new();
     let mut before = None;
@@ -79,7 +79,7 @@ fn without_places(word: &str, directory: &str, keeps_name: bool) -> String {
     left
 }
 
-/// Returns a path below its directory. A directory with a single name may be a name.
+/// Returns a path below its directory. A directory of one part may be a name.
 fn below_place<'t>(path: &'t str, directory: &str, keeps_name: bool) -> &'t str {
     let ends = |rest: &str| !rest.starts_with(is_of_path);
     let mut below = path.strip_prefix(ROOT).unwrap_or(path);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_the_same_apart_from_the_directories_of_their_stacks() {
+    fn same_command_ignores_stack_directories() {
         let command = |root: &str, path: &str, words: &str| {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
             let path = StackPath::parse(path).unwrap();

@@ -1,7 +1,7 @@
-//! Plan files: `orch plan -o` writes them, and `orch show` reads them.
+//! Plan files: `orch plan -o` writes them, `orch apply` and `orch show` read them.
 //!
-//! A file has the plan, the facts that it depends on, and the tools' plans. It has no commands:
-//! these come from the working tree, so that a file cannot inject any.
+//! A file contains the plan, the facts that it depends on, and the tools' plans. It contains no
+//! commands: these come from the working tree, so a file cannot inject any.
 
 mod consistency;
 
@@ -24,7 +24,7 @@ const FORMAT: u32 = 2;
 /// The first format whose applies record their progress in `.orch/applied`.
 const WITH_PROGRESS: u32 = 2;
 
-/// A plan, and the facts that it depends on.
+/// A plan and the facts that it depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedPlan {
     format: u32,
@@ -35,27 +35,27 @@ pub struct SavedPlan {
     /// How many destroys may run without asking.
     pub allow_destroy: Option<usize>,
     pub extra: Vec<Argument>,
-    /// The stacks that were excluded, by path: no follow-up may include them.
+    /// The excluded stacks, by path: no follow-up may include them.
     #[serde(default)]
     pub excluded: Vec<StackPath>,
     #[serde(default)]
     pub policies: SavedPolicies,
-    /// The marks of stacks in a run that was in progress or had been killed.
+    /// The marks of stacks in a run that was in progress or killed.
     #[serde(default)]
     pub unfinished: BTreeMap<StackPath, String>,
-    /// The stacks with an entry that does, decides or records something, by path.
+    /// The stacks with an entry that acts, decides or records, by path.
     pub stacks: Vec<SavedStack>,
     /// The environment that it was made in; `None` in files of earlier versions.
     #[serde(default)]
     pub environment: Option<SavedEnvironment>,
 }
 
-/// The use of policies in an apply, unless its flags override it.
+/// How an apply uses policies, unless its flags override it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPolicies {
     /// Whether no policies run.
     pub is_off: bool,
-    /// The texts from `--metadata`.
+    /// The values of `--metadata`.
     pub metadata: Vec<String>,
 }
 
@@ -72,18 +72,18 @@ pub struct SavedStack {
     pub driver: String,
     /// `None` outside of git.
     pub inputs: Option<Inputs>,
-    /// A digest of the stacks that it runs right after.
+    /// A digest of its direct predecessors.
     pub order: String,
-    /// Its recorded facts, as far as they matter; `None` if it is not recorded.
+    /// Its relevant recorded facts; `None` if it is not recorded.
     pub record: Option<String>,
-    /// A digest of the records of the stacks that it runs right after.
+    /// A digest of its direct predecessors' recorded facts.
     pub records_before: Option<String>,
     pub backend: Option<String>,
     /// Its outputs before the apply, if known.
     pub outputs_before: Option<Outputs>,
     /// Its outputs if nothing is done, as far as known.
     pub outputs: Option<Outputs>,
-    /// The digest of the changes that its driver has answered.
+    /// The digest of the changes in its driver's answer.
     pub changes: Option<String>,
     /// The index of its tool's plan in the file, if there is one.
     pub plan: Option<usize>,
@@ -105,7 +105,7 @@ pub enum SavedPlanError {
         /// The version that wrote it.
         orch: String,
     },
-    /// It contradicts itself; the reason is for a message.
+    /// It contradicts itself, for this reason.
     #[error("`plan.json` in it contradicts itself: {0}")]
     Inconsistent(String),
 }
@@ -128,13 +128,13 @@ impl SavedPlan {
         }
     }
 
-    /// Writes it with the plans of the tools, in the order of their indices.
+    /// Writes it with the tools' plans, in the order of their indices.
     pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), ArchiveWriteError> {
         let json = serde_json::to_vec(self).expect("a plan has only text, numbers and lists");
         archive::write(file, &json, plans)
     }
 
-    /// Fails if the file cannot be read, is no plan that this version knows, or contradicts itself.
+    /// Fails if the file is unreadable, is no plan that this version knows, or contradicts itself.
     pub fn read(file: &Path) -> Result<(Self, Archive), SavedPlanError> {
         #[derive(Deserialize)]
         struct Head {

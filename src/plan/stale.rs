@@ -1,7 +1,8 @@
 //! Whether a plan is still valid: compares the facts that it depends on with the current ones.
 //!
-//! Contents count, not commits: a merge or squash makes a new commit of the same files. If someone
-//! else has applied the same inputs since, the entry counts as done. This module reads nothing.
+//! Contents count, not commits: a merge or squash makes a new commit with the same files. If
+//! someone else has applied the same inputs since, the entry counts as done. This module does no
+//! I/O.
 
 mod before;
 mod done;
@@ -36,11 +37,11 @@ pub struct CurrentFacts<'a> {
     pub document: Option<&'a Document>,
     /// The recorded stacks that this commit lacks, if the plan covers any.
     pub missing: Option<&'a BTreeMap<String, MissingStack>>,
-    /// Whether the plan may be old: then the facts that it was made with must be known.
+    /// Whether the plan may be outdated: then the facts that it was made from must be known.
     pub is_later: bool,
 }
 
-/// The facts that plans depend on, of all stacks.
+/// The facts that plans depend on, for all stacks.
 #[derive(Debug)]
 pub struct PlanFacts<'a> {
     present: CurrentFacts<'a>,
@@ -55,11 +56,11 @@ pub struct PlanFacts<'a> {
 pub struct DoneOperations {
     pub done: BTreeSet<(StackPath, OperationKey)>,
     /// Operations that are done according to journals; the state takes precedence.
-    pub told: BTreeSet<(StackPath, OperationKey)>,
+    pub journaled: BTreeSet<(StackPath, OperationKey)>,
     /// Whether it has begun, as far as known.
     pub has_begun: bool,
-    /// Its runs that policies have followed, by id: follow-ups are neither the plan's nor by
-    /// others.
+    /// Its runs that policies have followed, by id. Their follow-ups belong neither to the plan nor
+    /// to others.
     pub followed: BTreeSet<String>,
     pub last_run: Option<LastRun>,
 }
@@ -83,7 +84,7 @@ impl DoneOperations {
     }
 }
 
-/// An operation of a plan; destroys are first in order.
+/// An operation of a plan; destroys sort first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationKey {
@@ -101,8 +102,8 @@ impl From<Operation> for OperationKey {
     }
 }
 
-/// Returns the mark of a stack's record. It survives the removal of a killed run's lock, which
-/// gives finished operations a serial and marks unfinished ones as interrupted.
+/// Returns the mark of a stack's record. Removing a killed run's lock gives finished operations a
+/// serial and marks unfinished ones as interrupted; the mark survives that.
 fn mark(entry: &Entry) -> String {
     let of_run = |run: Option<&String>, at: &Timestamp| {
         let run = run.map_or("", String::as_str);
@@ -126,12 +127,11 @@ fn mark(entry: &Entry) -> String {
     format!("{refreshed}{applied:?} {last:?} {is_tainted}")
 }
 
-/// Returns the mark of a stack's record.
 pub fn record_of(entry: &Entry) -> String {
     mark(entry)
 }
 
-/// Returns the mark of a generation, which stays the same when another one replaces it.
+/// Returns the mark of a generation, which survives its replacement.
 pub fn record_of_generation(entry: &Entry) -> String {
     let applied = entry.applied.as_ref();
     let commit = applied.and_then(|applied| applied.commit.as_deref());
@@ -143,7 +143,7 @@ fn shows_taint(mark: &str) -> bool {
     mark.ends_with(" true")
 }
 
-/// Returns the last operation of a plan on a stack, unless others have touched it since.
+/// Returns a plan's last operation on a stack, unless others have touched the stack since.
 fn last_of_plan<'e>(entry: &'e Entry, plan: &str) -> Option<&'e Written> {
     let intent = entry.intent.as_ref();
     let intent = intent.map(|intent| (intent.plan.as_deref(), &intent.action));
@@ -153,7 +153,6 @@ fn last_of_plan<'e>(entry: &'e Entry, plan: &str) -> Option<&'e Written> {
     (of == Some(plan)).then_some(action)
 }
 
-/// Returns whether the last operation on a stack belongs to a plan.
 fn is_of_plan(entry: &Entry, plan: &str) -> bool {
     last_of_plan(entry, plan).is_some()
 }
@@ -167,7 +166,6 @@ fn serial(saved: &SavedPlan) -> u64 {
 }
 
 impl<'a> PlanFacts<'a> {
-    /// Collects the facts of all stacks.
     pub fn new(present: CurrentFacts<'a>) -> Self {
         let CurrentFacts {
             project,
@@ -192,12 +190,11 @@ impl<'a> PlanFacts<'a> {
         }
     }
 
-    /// Returns a digest of the stacks that a stack runs right after.
+    /// Returns a digest of a stack's direct predecessors.
     pub fn order(&mut self, stack: StackIndex) -> String {
         self.order.of(stack)
     }
 
-    /// Returns the mark of a stack's record.
     pub fn record(&self, stack: StackIndex) -> Option<String> {
         self.entry(stack).map(mark)
     }
@@ -223,8 +220,8 @@ impl<'a> PlanFacts<'a> {
         self.present.project.stacks.find(path)
     }
 
-    /// Checks a plan that may have been applied in part, and adds operations that others have done.
-    /// The error has all facts that have changed.
+    /// Checks a plan that may have been applied partially, and adds operations that others have
+    /// done. The error has all facts that have changed.
     pub fn check(
         &mut self,
         saved: &SavedPlan,
@@ -245,7 +242,7 @@ impl<'a> PlanFacts<'a> {
                 entry.action.is_work() || entry.is_undecided() || saved.plan.accepts_drift(entry)
             });
             if !has_turn && self.present.document.is_none() {
-                // It was asked, and nothing is recorded: its facts do not matter.
+                // It was asked and nothing is recorded, so its facts do not matter.
                 continue;
             }
             if entry.is_some_and(|entry| entry.removed.is_some()) {
@@ -368,13 +365,13 @@ fn same(planned: Option<&Inputs>, now: &Inputs) -> bool {
     planned.is_some_and(|planned| planned.rules == now.rules && planned.digest == now.digest)
 }
 
-/// Returns the first part that differs from the inputs of a plan.
+/// Returns the first part that differs from a plan's inputs.
 fn difference(planned: Option<&Inputs>, now: &Inputs) -> String {
     let Some(planned) = planned else {
         return "an input".to_owned();
     };
     if planned.rules != now.rules {
-        return "what counts as an input".to_owned();
+        return "the set of input files".to_owned();
     }
     let names: BTreeSet<&String> = planned.parts.keys().chain(now.parts.keys()).collect();
     let mut names = names.into_iter();

@@ -1,7 +1,7 @@
 //! How long dependents may still use an old generation of a stack.
 //!
-//! A dependent has left it once it was applied with the number of the new generation, or with
-//! changes. This module knows no order.
+//! A dependent has left it after an apply with the number of the new generation, or with changes.
+//! This module does not know the order.
 
 use crate::project::stack::StackIndex;
 
@@ -10,7 +10,7 @@ use crate::project::stack::StackIndex;
 pub enum UserPlan {
     /// It is not part of the plan.
     Absent,
-    /// It is part of the plan, without work.
+    /// It is in the plan without work.
     Unchanged,
     /// It is applied, or planned again during the apply.
     Applied,
@@ -22,7 +22,7 @@ pub struct GenerationUser {
     pub plan: UserPlan,
     /// Whether any of it is recorded.
     pub is_recorded: bool,
-    /// Whether it has certainly left the old generation, according to the state.
+    /// Whether the state proves that it has left the old generation.
     pub has_left: bool,
     /// Whether its environment is computed from the number of the generation.
     pub uses_number: bool,
@@ -35,11 +35,11 @@ pub enum Hold {
     UntilApplied,
     /// Until it has been applied with changes.
     UntilChanged,
-    /// Beyond the plan.
+    /// Longer than the plan.
     Beyond,
 }
 
-/// A stack that has to be applied before an old generation may be destroyed.
+/// A stack that must be applied before an old generation may be destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeavingUser {
     pub stack: StackIndex,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_generation_is_held_until_its_users_have_certainly_left() {
+    fn succession_holds_old_generations_until_users_have_left() {
         use Hold::{Beyond, Never, UntilApplied, UntilChanged};
         use UserPlan::{Absent, Applied, Destroyed, Unchanged};
         for (plan, is_recorded, has_left, uses_number, expected) in [

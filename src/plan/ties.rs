@@ -1,4 +1,4 @@
-//! The stacks that a stack to destroy is related to by the recorded order.
+//! The stacks to which the recorded order relates a stack that is destroyed.
 
 use super::left_behind::DestroyOutcome;
 use super::order::RecordedConstraints;
@@ -22,7 +22,7 @@ impl Ties {
         }
     }
 
-    /// Returns, by recorded number, whether a stack is this one, or ran before or after it.
+    /// Returns by recorded number whether a stack is this one, or ran before or after it.
     pub fn with(&self, stack: usize) -> Vec<bool> {
         let users = self.users.reached(std::iter::once(stack));
         let used = self.used.reached(std::iter::once(stack));
@@ -48,9 +48,9 @@ impl Ties {
                 }
                 let is_stack = user < self.n_stacks;
                 match is_stack.then(|| fate(user)) {
-                    Some(DestroyOutcome::Goes) => {}
-                    Some(DestroyOutcome::Stays) => staying.push(user),
-                    Some(DestroyOutcome::Nothing) | None => open.push(user),
+                    Some(DestroyOutcome::Destroyed) => {}
+                    Some(DestroyOutcome::Kept) => staying.push(user),
+                    Some(DestroyOutcome::Missing) | None => open.push(user),
                 }
             }
         }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::plan::order::RecordedEdge;
 
-    /// Returns the ties of stacks with this precedence. There is one more node: a group.
+    /// Returns the ties of stacks with this precedence. There is one more node, a group.
     fn ties(n_stacks: usize, edges: &[(u32, u32)]) -> Ties {
         let edges = edges.iter().map(|&(earlier, later)| RecordedEdge {
             earlier,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_tied_to_what_it_ran_after_and_what_ran_after_it() {
+    fn ties_follow_the_recorded_order() {
         for (edges, stack, expected) in [
             (&[(0, 1), (1, 2)][..], 1, &[0, 1, 2][..]),
             (&[(0, 1), (1, 2)], 0, &[0, 1, 2]),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_is_named_by_the_stack_that_it_ran_after() {
+    fn ties_name_kept_users() {
         for (fates, edges, expected) in [
             ("gs", &[(0, 1)][..], &[1][..]),
             ("gs", &[(1, 0)], &[]),
@@ -114,9 +114,9 @@ mod tests {
         ] {
             let letters: Vec<char> = fates.chars().collect();
             let fate = |stack: usize| match letters[stack] {
-                'g' => DestroyOutcome::Goes,
-                's' => DestroyOutcome::Stays,
-                _ => DestroyOutcome::Nothing,
+                'g' => DestroyOutcome::Destroyed,
+                's' => DestroyOutcome::Kept,
+                _ => DestroyOutcome::Missing,
             };
             let found = ties(letters.len(), edges).staying_users(0, fate);
             assert_eq!(found, expected, "{fates} {edges:?}");

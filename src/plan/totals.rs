@@ -1,4 +1,4 @@
-//! The totals of a plan: the number of stacks by action, and of changed resources.
+//! Totals of a plan: stacks by action, and changed resources.
 
 use serde::Serialize;
 
@@ -8,13 +8,13 @@ use crate::driver::ChangeCounts;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// The stacks, each counted once.
+    /// Each stack counted once.
     pub stacks: StackTotals,
-    /// The resources of stacks with work; with `--refresh-only`, the drifted ones.
+    /// Resources of stacks with work; with `--refresh-only`, the drifted ones.
     pub resources: ResourceTotals,
 }
 
-/// The number of stacks by action. Replaces and deletes are approved by number.
+/// Stacks by action. Replaces and deletes are approved by number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct StackTotals {
     pub create: usize,
@@ -33,15 +33,15 @@ pub struct StackTotals {
     pub without_driver: usize,
 }
 
-/// The number of resources by change. A replaced resource counts as created and as destroyed.
+/// Resources by change. A replaced resource counts as created and as destroyed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ResourceTotals {
     pub create: u64,
     pub update: u64,
     pub delete: u64,
-    /// Removed from the state of their tool, but not destroyed.
+    /// Removed from their tool's state, but not destroyed.
     pub forget: u64,
-    /// Added to the state of their tool.
+    /// Added to their tool's state.
     pub import: u64,
     /// Moved to another address without changes.
     #[serde(rename = "move")]
@@ -52,7 +52,7 @@ pub struct ResourceTotals {
 
 impl PlanEntry {
     /// Returns how many resources change, if known. A replaced stack's tool has planned only the
-    /// destroy: each of its resources counts as created again.
+    /// destroy, so each of its resources counts as created again.
     pub fn resource_counts(&self) -> Option<ChangeCounts> {
         let counts = self.counts?;
         if self.action != PlannedAction::Replace || self.generation.is_some() {

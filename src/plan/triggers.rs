@@ -1,7 +1,7 @@
-//! `replace_triggered_by`: which stacks are replaced because others have changed, or are about to.
+//! `replace_triggered_by`: stacks that are replaced because others have changed or will change.
 //!
-//! A trigger implies running after it, so one pass along the graph also finds chains. This module
-//! asks [`TriggerFacts`] for the status and the recorded facts of stacks.
+//! A stack runs after its triggers, so one pass along the graph also finds chains. [`TriggerFacts`]
+//! supplies the status and recorded facts of stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::{Reference, ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
 
-/// Returns the outputs that some `replace_triggered_by` names, by stack.
+/// Returns the outputs that `replace_triggered_by` rules name, by stack.
 pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
     let mut named: BTreeMap<StackIndex, BTreeSet<String>> = BTreeMap::new();
     for reference in &references.list {
@@ -27,16 +27,14 @@ pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<S
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerOutlook {
     /// It triggers nothing, or is not part of the plan.
-    Still,
+    Unchanged,
     /// It triggers nothing yet; checked again if a stack with work precedes it.
     Open,
     /// It is created or destroyed: it triggers nothing, but its dependents are checked again.
     Work,
-    /// It is updated or replaced.
     Changes,
 }
 
-/// The facts about stacks with triggers, and about the triggers.
 pub trait TriggerFacts {
     /// Returns the action on a stack before triggers are considered.
     fn outlook(&self, stack: StackIndex) -> TriggerOutlook;
@@ -57,7 +55,7 @@ pub trait TriggerFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplaceCause<'r> {
     pub stack: StackIndex,
-    /// The output that counts, if not the whole stack.
+    /// The output that triggers; `None` for any change of the stack.
     pub output: Option<&'r str>,
     /// Whether it changed in an earlier apply.
     pub is_past: bool,
@@ -76,7 +74,7 @@ pub struct Replacements<'r> {
 struct Summary {
     /// The first that changes in this plan.
     changes: Option<StackIndex>,
-    /// The first that may turn out to change.
+    /// The first that may change.
     open: Option<StackIndex>,
     /// The last one to change according to the state, with the serial.
     past: Option<(u64, StackIndex)>,
@@ -116,17 +114,17 @@ pub fn triggered<'r>(
     let mut ready: Vec<usize> = (0..pending.len())
         .filter(|&node| pending[node] == 0)
         .collect();
-    // By node, whether a stack with work precedes it.
+    // By node: whether a stack with work precedes it.
     let mut is_after_work = vec![false; pending.len()];
     while let Some(node) = ready.pop() {
         let mut has_work = is_after_work[node];
         if node < stacks.len() {
             let stack = StackIndex::new(node);
             if pass.courses[node] == TriggerOutlook::Open && !has_work {
-                pass.courses[node] = TriggerOutlook::Still;
+                pass.courses[node] = TriggerOutlook::Unchanged;
             }
             for reference in by_stack.get(&stack).into_iter().flatten() {
-                pass.look_at(reference);
+                pass.evaluate(reference);
             }
             has_work |= matches!(
                 pass.courses[node],
@@ -159,8 +157,8 @@ struct TriggerPass<'a, 'r> {
 }
 
 impl<'r> TriggerPass<'_, 'r> {
-    /// Evaluates a reference; all of its stacks have been evaluated.
-    fn look_at(&mut self, reference: &'r Reference) {
+    /// Evaluates a reference, after all of its stacks.
+    fn evaluate(&mut self, reference: &'r Reference) {
         let from = reference.from;
         let trigger = |stack: StackIndex, is_past: bool| ReplaceCause {
             stack,
@@ -203,7 +201,7 @@ impl<'r> TriggerPass<'_, 'r> {
     fn open(&mut self, from: StackIndex, trigger: ReplaceCause<'r>) {
         self.found.open.entry(from).or_default().push(trigger);
         let course = &mut self.courses[from.get()];
-        if *course == TriggerOutlook::Still {
+        if *course == TriggerOutlook::Unchanged {
             *course = TriggerOutlook::Open;
         }
     }
@@ -240,7 +238,7 @@ impl<'r> TriggerPass<'_, 'r> {
             match self.courses[stack.get()] {
                 TriggerOutlook::Changes => _ = summary.changes.get_or_insert(stack),
                 TriggerOutlook::Open => _ = summary.open.get_or_insert(stack),
-                TriggerOutlook::Still | TriggerOutlook::Work => {}
+                TriggerOutlook::Unchanged | TriggerOutlook::Work => {}
             }
             let changed = self.known.changed(stack);
             let is_later = |changed: u64| summary.past.is_none_or(|(last, _)| changed > last);

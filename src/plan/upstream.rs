@@ -1,8 +1,7 @@
-//! The outputs that a stack is applied with: those of the stacks that it runs right after.
+//! Digests of the outputs that a stack is applied with: those of its direct predecessors.
 //!
-//! A group, and a stack without outputs, is replaced by its own direct predecessors. All outputs
-//! together have one digest. It depends on the constraints between them and on their outputs, and
-//! on nothing else in the project.
+//! A group, or a stack without outputs, is replaced by its own direct predecessors. One digest
+//! covers all outputs. It depends only on them and on the constraints between their stacks.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +11,23 @@ use crate::path::StackPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::graph::{Graph, Precedence};
 
-/// Digests of the outputs that stacks are applied with.
 #[derive(Debug)]
 pub struct Upstream {
     paths: Vec<StackPath>,
-    /// Digests of each stack's outputs, by number.
+    /// By stack number: the digest of its outputs.
     own: Vec<Option<String>>,
     forward: Precedence,
     backward: Precedence,
-    /// The digest of each node's predecessors; if computed, so are those that it depends on.
+    /// By node: the digest of its predecessors. Once computed, so are those that it depends on.
     before: Vec<Option<DigestSum>>,
 }
 
-/// A digest of a multiset, the sum of its members' digests: groupings make no difference.
+/// A digest of a multiset: the sum of its members' digests, so grouping makes no difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct DigestSum([u64; 4]);
 
 impl DigestSum {
-    /// Returns the digest of one member, of a kind and with parts.
+    /// Returns the digest of one member.
     fn single(kind: u8, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         hasher.update([kind]);
@@ -56,7 +54,6 @@ impl DigestSum {
     }
 }
 
-/// Returns a digest of the recorded outputs of a stack.
 pub fn outputs_digest(outputs: &BTreeMap<String, String>) -> String {
     let parts: Vec<&[u8]> = outputs
         .iter()
@@ -88,8 +85,8 @@ impl Upstream {
         }
     }
 
-    /// Changes the digest of a stack's outputs. Dependent digests are dropped, and computed again
-    /// on demand: cheapest if none has been computed yet.
+    /// Sets the digest of a stack's outputs. Dependent digests are dropped and computed again on
+    /// demand.
     pub fn set(&mut self, stack: StackIndex, own: Option<String>) {
         let own = some_outputs(own);
         if self.own[stack.get()] == own {
@@ -158,14 +155,14 @@ impl Upstream {
         self.own.get(node).is_none_or(Option::is_none)
     }
 
-    /// Returns what a node contributes; `None` if its predecessors have to be computed first.
+    /// Returns a node's contribution; `None` if its predecessors have to be computed first.
     fn contribution(&self, node: usize) -> Option<DigestSum> {
         match self.own.get(node) {
             Some(Some(own)) => {
                 let path = self.paths[node].to_string();
                 Some(DigestSum::single(b's', &[path.as_bytes(), own.as_bytes()]))
             }
-            // Many paths may lead to the same stacks; summing over paths could overflow to the old
+            // Many paths may lead to the same stacks; a sum over paths could overflow to the old
             // sum.
             Some(None) => self.before[node].map(|before| {
                 if before == DigestSum::default() {

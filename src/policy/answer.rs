@@ -1,4 +1,4 @@
-//! What a policy answers.
+//! The answer of a policy.
 
 use std::collections::BTreeSet;
 

@@ -1,15 +1,13 @@
-//! How deep the brackets of a policy nest.
+//! Limits how deep the brackets of a policy nest.
 //!
-//! The interpreter's parser takes twice as long for each further level, so depth is checked before it sees
-//! the text. Strings and comments do not count.
+//! The interpreter's parser takes twice as long for each further level, so the depth is checked
+//! first. Strings and comments do not count.
 
 use super::Problem;
 
 const MAX_DEPTH: usize = 10;
 
-/// Checks a text.
-///
-/// The place of the first bracket that is too deep.
+/// Checks a text. The error has the position of the first bracket that is too deep.
 pub(super) fn check(text: &str) -> Result<(), Problem> {
     let (mut line, mut column, mut depth) = (1_u32, 0_u32, 0_usize);
     let mut inside = Inside::Code;
@@ -40,7 +38,7 @@ pub(super) fn check(text: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a character is part of.
+/// The context of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inside {
     Code,
@@ -50,13 +48,13 @@ pub(super) enum Inside {
 }
 
 impl Inside {
-    /// Returns what the character after this one is part of.
+    /// Returns the context after a character.
     pub(super) fn after(self, character: char) -> Self {
         match (self, character) {
             (Inside::Code, '`') => Inside::RawText,
             (Inside::Code, '#') => Inside::Comment,
             (Inside::Text { is_escaped: false }, '\\') => Inside::Text { is_escaped: true },
-            // No string goes on in another line.
+            // No string continues on the next line.
             (Inside::Text { .. } | Inside::Comment, '\n')
             | (Inside::Text { is_escaped: false }, '"')
             | (Inside::RawText, '`') => Inside::Code,

@@ -1,12 +1,12 @@
-//! How much memory a process uses, according to the operating system.
+//! The memory that a process uses, according to the operating system.
 
 use std::time::Duration;
 
-/// How often to look at a process that is busy.
+/// How often to check a busy process.
 pub(super) const LOOK: Duration =
     Duration::from_millis(if cfg!(target_os = "linux") { 5 } else { 200 });
 
-/// Returns how much memory a process uses, in bytes; `None` if that is not known.
+/// Returns the memory of a process in bytes; `None` if unknown.
 #[cfg(target_os = "linux")]
 pub(super) fn used(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -16,7 +16,7 @@ pub(super) fn used(process: u32) -> Option<u64> {
     kibibytes(line.trim().strip_suffix("kB")?)
 }
 
-/// Returns how much memory a process uses, in bytes; `None` if that is not known.
+/// Returns the memory of a process in bytes; `None` if unknown.
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(super) fn used(process: u32) -> Option<u64> {
     let mut ps = std::process::Command::new("/bin/ps");
@@ -24,7 +24,7 @@ pub(super) fn used(process: u32) -> Option<u64> {
     kibibytes(std::str::from_utf8(&shown.ok()?.stdout).ok()?)
 }
 
-/// Returns how much memory a process uses, in bytes; `None` if that is not known.
+/// Returns the memory of a process in bytes; `None` if unknown.
 #[cfg(not(unix))]
 pub(super) fn used(_process: u32) -> Option<u64> {
     None

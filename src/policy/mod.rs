@@ -1,11 +1,12 @@
-//! Trigger policies: Rego files that say what follows a finished turn.
+//! Trigger policies: Rego files that select follow-ups of finished turns.
 //!
-//! A pull request may bring any policy, and the interpreter can be made to overflow its stack, to fill the
-//! memory and to run forever. So policies are parsed and evaluated in a child process, a [`Worker`], which
-//! is killed when it takes too long or too much; [`serve()`] is that process. The two exchange lines
+//! A pull request may contain any policy, and the interpreter can overflow its stack, fill the
+//! memory or run forever. So policies are parsed and evaluated in a child process, a [`Worker`],
+//! which is killed when it exceeds its limits. [`serve()`] is that process. The two exchange lines
 //! of JSON, see `protocol`.
 //!
-//! What an evaluation is given and what becomes of its [`PolicyOutput`] is not known here, nor where files are.
+//! This module does not know what the input means, how a [`PolicyOutput`] is used, or where files
+//! are.
 
 mod answer;
 #[cfg(feature = "policies")]
@@ -30,5 +31,5 @@ pub use self::serve::serve;
 pub use self::test_rule::{RegoFile, TestOutcome, TestRule};
 pub use self::worker::{FoundTests, Loaded, PolicyNumber, Tested, Worker, WorkerError};
 
-/// How large the file of a policy may be, in bytes.
+/// The maximum size of a policy file, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;

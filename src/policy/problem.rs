@@ -1,4 +1,4 @@
-//! What is wrong with a policy.
+//! Problems of policies.
 
 use std::fmt;
 
@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::printable::printable;
 
-/// Something wrong in the text of a policy, or found while it was evaluated.
+/// A problem in the text of a policy, or one found while it was evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Where in the file: the line and the column, from 1.
+    /// Line and column in the file, from 1.
     pub place: Option<(u32, u32)>,
     pub message: String,
 }
 
 impl Problem {
-    /// Returns a problem without a place.
     pub fn new(message: impl Into<String>) -> Self {
         Problem {
             place: None,
@@ -23,7 +22,7 @@ impl Problem {
         }
     }
 
-    /// Returns the problem as a message about this file: `a.rego:3:1: …`, safe to show.
+    /// Returns the problem as a printable message about this file: `a.rego:3:1: …`.
     pub fn in_file(&self, file: &str) -> String {
         let file = printable(file);
         match self.place {
@@ -38,7 +37,7 @@ impl Problem {
 pub enum Dialect {
     /// Rego v1: bodies begin with `if`.
     V1,
-    /// Rego v0, in which policies were written before 2025.
+    /// Rego v0, the language of policies before 2025.
     V0,
 }
 
@@ -53,14 +52,14 @@ impl fmt::Display for Dialect {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadProblem {
-    /// It is refused whatever its version is.
+    /// It is refused in either version.
     Refused(Problem),
-    /// It is neither of the two versions; why not, for each.
+    /// It is valid in neither version.
     Neither { v1: Problem, v0: Problem },
 }
 
 impl LoadProblem {
-    /// Returns the problems, each with the version that it is about.
+    /// Returns the problems, each with its version.
     pub fn problems(&self) -> Vec<(Option<Dialect>, &Problem)> {
         match self {
             LoadProblem::Refused(problem) => vec![(None, problem)],

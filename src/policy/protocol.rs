@@ -1,7 +1,7 @@
-//! What the worker is asked, and what it answers: one line of JSON each.
+//! The requests to the worker and its replies: one line of JSON each.
 //!
-//! The lists of an input are large and change little from one evaluation to the next: the worker keeps
-//! them, and is told what has changed.
+//! The lists of an input are large and change little between evaluations. The worker keeps them,
+//! and receives only changes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,30 +24,32 @@ impl ListKind {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkerRequest {
-    /// Load a policy; they are numbered from 0. Answered by [`WorkerReply::Loaded`].
+    /// Load a policy; they are numbered from 0. The reply is [`WorkerReply::Loaded`].
     Load {
         /// Its file, for its problems.
         file: String,
         text: String,
     },
-    /// Put entries at positions of a list; one at its end makes it longer. Not answered.
+    /// Put entries at positions of a list; one at its end extends it. There is no reply.
     Put {
         list: ListKind,
         entries: Vec<(usize, Box<RawValue>)>,
     },
-    /// Evaluate a policy. Answered by [`WorkerReply::Ready`], then by [`WorkerReply::Evaluated`].
+    /// Evaluate a policy. The replies are [`WorkerReply::Ready`] and [`WorkerReply::Evaluated`].
     Evaluate {
         policy: usize,
         input: Box<RawValue>,
-        /// Whether the lists are part of it too.
+        /// Whether the input includes the lists.
         with_lists: bool,
     },
-    /// Find the tests in the last of these files, which are loaded together. Answered by [`WorkerReply::Tests`].
+    /// Find the tests in the last of these files, which are loaded together. The reply is
+    /// [`WorkerReply::Tests`].
     FindTests {
-        /// The files. They stay until others are loaded.
+        /// The files, kept until others are loaded.
         files: Vec<RegoFile>,
     },
-    /// Run one of the tests that were found. Answered by [`WorkerReply::Ready`], then by [`WorkerReply::Tested`].
+    /// Run one of the found tests. The replies are [`WorkerReply::Ready`] and
+    /// [`WorkerReply::Tested`].
     Test { name: String },
 }
 
@@ -55,11 +57,11 @@ pub(super) enum WorkerRequest {
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkerReply {
     Loaded(Result<Dialect, LoadProblem>),
-    /// The input is in place: from here on, memory counts.
+    /// The input is loaded: from now on, memory is limited.
     Ready,
     Evaluated(Result<PolicyOutput, Problem>),
-    /// The tests, or what is wrong with which of the files.
+    /// The tests, or a problem with the index of its file.
     Tests(Result<Vec<TestRule>, (usize, LoadProblem)>),
-    /// What a test came to, or what is wrong with which of the files.
+    /// The result of a test, or a problem with the index of its file.
     Tested(Result<TestOutcome, (usize, Problem)>),
 }

@@ -1,7 +1,7 @@
-//! The child process in which policies are loaded and evaluated.
+//! The child process that loads and evaluates policies.
 //!
-//! One thread reads requests, another one evaluates. When the parent is gone, the requests end, and so does the
-//! process, even in the middle of an evaluation.
+//! One thread reads requests, another one evaluates. When the parent exits, the requests end, and
+//! the process exits even during an evaluation.
 
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{self, Receiver};
@@ -13,7 +13,7 @@ use super::Problem;
 use super::protocol::{ListKind, WorkerReply, WorkerRequest};
 use super::rego::{Policy, Suite};
 
-/// The stack of the thread that evaluates: rules nest.
+/// The stack of the evaluating thread: rules may nest deeply.
 const STACK_BYTES: usize = 64 << 20;
 
 /// Answers requests until they end.
@@ -51,7 +51,7 @@ fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::
                 let loaded = Policy::load(&file, &text);
                 let dialect = loaded.as_ref().map(|policy| policy.dialect);
                 tell(&WorkerReply::Loaded(dialect.map_err(Clone::clone)))?;
-                // Only those that are loaded have numbers.
+                // Only loaded policies have numbers.
                 worker.policies.extend(loaded);
             }
             WorkerRequest::Put { list, entries } => {
@@ -90,7 +90,7 @@ fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::
     Ok(())
 }
 
-/// What the worker keeps.
+/// The data of the worker.
 struct Serving {
     policies: Vec<Policy>,
     stacks: Value,

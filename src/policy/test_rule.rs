@@ -1,4 +1,4 @@
-//! Tests of policies, as the worker is given them and answers.
+//! Tests of policies, in requests and replies.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,16 @@ pub struct RegoFile {
 pub struct TestRule {
     /// Its name, without the package.
     pub name: String,
-    /// The line that it begins in, from 1.
+    /// Its first line, from 1.
     pub line: u32,
-    /// Whether it is not to be run: its name begins with `todo_`.
+    /// Whether it is skipped: its name begins with `todo_`.
     pub is_skipped: bool,
 }
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestOutcome {
     pub is_passed: bool,
-    /// What it printed, a text for each call.
+    /// The texts that it printed, one per call.
     pub prints: Vec<String>,
 }

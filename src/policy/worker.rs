@@ -1,4 +1,4 @@
-//! The worker as its parent sees it: a child process that may die at any time, and starts again.
+//! The parent's side of the worker: a child process that may die at any time, and is restarted.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,10 +15,10 @@ use super::protocol::{ListKind, WorkerReply, WorkerRequest};
 use super::{Dialect, LoadProblem, PolicyOutput, Problem, RegoFile, TestOutcome, TestRule};
 use crate::duration;
 
-/// How much memory an evaluation may take besides its input, in bytes.
+/// The memory that an evaluation may use besides its input, in bytes.
 const MAX_MEMORY: u64 = 256 << 20;
 
-/// How long a reply may be, in bytes.
+/// The maximum length of a reply, in bytes.
 const MAX_REPLY: u64 = 16 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,18 +26,18 @@ pub struct PolicyNumber(usize);
 
 pub type Loaded = Result<(PolicyNumber, Dialect), LoadProblem>;
 
-/// The tests in a file, or what is wrong with which of the files, by its position.
+/// The tests in a file, or a problem with the index of its file.
 pub type FoundTests = Result<Vec<TestRule>, (usize, LoadProblem)>;
 
-/// What a test came to, or what is wrong with which of the files, by its position.
+/// The result of a test, or a problem with the index of its file.
 pub type Tested = Result<TestOutcome, (usize, Problem)>;
 
-/// The worker cannot be started, or is of no use.
+/// The worker cannot be started, or does not work.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot evaluate policies: {0}")]
 pub struct WorkerError(#[from] io::Error);
 
-/// A child process that evaluates policies, and what it needs to know to restart.
+/// A child process that evaluates policies, with the data for a restart.
 #[derive(Debug)]
 pub struct Worker {
     command: Vec<OsString>,
@@ -47,7 +47,7 @@ pub struct Worker {
     workflow: Entries,
 }
 
-/// The entries of a list, and those that the process has not been told.
+/// The entries of a list, including those that the process has not received yet.
 #[derive(Debug, Default)]
 struct Entries {
     all: Vec<Box<RawValue>>,
@@ -55,7 +55,7 @@ struct Entries {
 }
 
 impl Worker {
-    /// Returns a worker that is started, when it is needed, by this command: the program and its arguments.
+    /// Returns a worker that this command starts when it is needed: the program and its arguments.
     pub fn new(command: Vec<OsString>) -> Self {
         assert!(!command.is_empty(), "a command has a program");
         Worker {
@@ -67,9 +67,8 @@ impl Worker {
         }
     }
 
-    /// Loads a policy, in this time.
-    ///
-    /// If the worker cannot be started. That the policy is wrong is part of the result.
+    /// Loads a policy within a time limit. Fails if the worker cannot be started; an invalid policy
+    /// is a result.
     pub fn load(
         &mut self,
         file: &str,
@@ -98,7 +97,7 @@ impl Worker {
         }
     }
 
-    /// Puts an entry at a position of a list; one at its end makes it longer.
+    /// Puts an entry at a position of a list; one at its end extends it.
     pub fn put(&mut self, list: ListKind, position: usize, entry: Box<RawValue>) {
         let entries = self.entries(list);
         assert!(position <= entries.all.len(), "a list has no gaps");
@@ -110,7 +109,7 @@ impl Worker {
         entries.untold.push(position);
     }
 
-    /// Returns an input, an object, together with the lists.
+    /// Returns an input object with the lists.
     pub fn with_lists(&self, input: &RawValue) -> Box<RawValue> {
         let list = |entries: &Entries| {
             let entries = entries.all.iter().map(|entry| entry.get());
@@ -127,9 +126,8 @@ impl Worker {
         RawValue::from_string(whole).expect("its parts are JSON")
     }
 
-    /// Evaluates a policy with an input, an object. With its lists, their entries are part of it.
-    ///
-    /// If the worker cannot be started. That the policy fails, or is killed, is part of the result.
+    /// Evaluates a policy with an input object, optionally with the lists. Fails if the worker
+    /// cannot be started; a policy that fails or is killed is a result.
     pub fn evaluate(
         &mut self,
         policy: PolicyNumber,
@@ -160,9 +158,8 @@ impl Worker {
         }
     }
 
-    /// Loads files together, in this time, and returns the tests in the last of them.
-    ///
-    /// If the worker cannot be started. That a file is wrong is part of the result.
+    /// Loads files together within a time limit, and returns the tests in the last of them. Fails
+    /// if the worker cannot be started; an invalid file is a result.
     pub fn find_tests(
         &mut self,
         files: &[RegoFile],
@@ -181,9 +178,8 @@ impl Worker {
         }
     }
 
-    /// Runs one of the tests that were found last, in these files.
-    ///
-    /// If the worker cannot be started. That the test fails, or is killed, is part of the result.
+    /// Runs one of the last found tests, in these files. Fails if the worker cannot be started; a
+    /// test that fails or is killed is a result.
     pub fn test(
         &mut self,
         files: &[RegoFile],
@@ -234,7 +230,7 @@ impl Worker {
                     file: file.clone(),
                     text: text.clone(),
                 };
-                // It has been loaded before, and in time.
+                // It has been loaded before within its time limit.
                 let again = process.ask(&request, Duration::from_mins(1));
                 if !matches!(again, Ok(WorkerReply::Loaded(Ok(_)))) {
                     return Err(io::Error::other("a policy cannot be loaded again").into());
@@ -280,24 +276,24 @@ struct Process {
     replies: Receiver<String>,
 }
 
-enum Death {
+enum WorkerExit {
     /// It was killed after this time.
     TooLong(Duration),
-    /// It was killed since it took too much memory.
+    /// It was killed because it used too much memory.
     TooLarge,
     Ended,
 }
 
-impl fmt::Display for Death {
+impl fmt::Display for WorkerExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Death::TooLong(limit) => write!(
+            WorkerExit::TooLong(limit) => write!(
                 f,
                 "takes longer than {} (`timeout` of the policy)",
                 duration::exact(*limit)
             ),
-            Death::TooLarge => write!(f, "takes more than {} MiB of memory", MAX_MEMORY >> 20),
-            Death::Ended => f.write_str("crashes the interpreter"),
+            WorkerExit::TooLarge => write!(f, "takes more than {} MiB of memory", MAX_MEMORY >> 20),
+            WorkerExit::Ended => f.write_str("crashes the interpreter"),
         }
     }
 }
@@ -348,10 +344,14 @@ impl Process {
         requests.flush()
     }
 
-    /// Returns the reply to a request; after [`WorkerReply::Ready`] the one that follows.
-    fn ask(&mut self, request: &WorkerRequest, timeout: Duration) -> Result<WorkerReply, Death> {
+    /// Returns the reply to a request; after [`WorkerReply::Ready`] the next one.
+    fn ask(
+        &mut self,
+        request: &WorkerRequest,
+        timeout: Duration,
+    ) -> Result<WorkerReply, WorkerExit> {
         let begun = Instant::now();
-        // An input is as large as it is; what comes of it is not.
+        // The memory of an input is not limited, that of its evaluation is.
         let mut allowed = match request {
             WorkerRequest::Load { .. } | WorkerRequest::FindTests { .. } => self.allowed(),
             WorkerRequest::Put { .. }
@@ -359,31 +359,31 @@ impl Process {
             | WorkerRequest::Test { .. } => None,
         };
         if self.send(request).is_err() {
-            return Err(Death::Ended);
+            return Err(WorkerExit::Ended);
         }
         loop {
             match self.replies.recv_timeout(memory::LOOK) {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(WorkerReply::Ready) => allowed = self.allowed(),
                     Ok(reply) => return Ok(reply),
-                    Err(_) => return Err(Death::Ended),
+                    Err(_) => return Err(WorkerExit::Ended),
                 },
-                Err(RecvTimeoutError::Disconnected) => return Err(Death::Ended),
+                Err(RecvTimeoutError::Disconnected) => return Err(WorkerExit::Ended),
                 Err(RecvTimeoutError::Timeout) => {
                     if begun.elapsed() >= timeout {
-                        return Err(Death::TooLong(timeout));
+                        return Err(WorkerExit::TooLong(timeout));
                     }
                     if let Some(allowed) = allowed
                         && memory::used(self.child.id()).is_some_and(|used| used > allowed)
                     {
-                        return Err(Death::TooLarge);
+                        return Err(WorkerExit::TooLarge);
                     }
                 }
             }
         }
     }
 
-    /// Returns how much memory it may use from now on, if that is known.
+    /// Returns how much memory it may use from now on, if known.
     fn allowed(&self) -> Option<u64> {
         memory::used(self.child.id()).map(|used| used + MAX_MEMORY)
     }

@@ -1,7 +1,7 @@
 //! All writes to the terminal.
 //!
-//! Results go to stdout, messages of `orch` to stderr, so that output can be piped. Colours are
-//! dropped if a stream is no terminal, unless the user decides otherwise (`NO_COLOR`,
+//! Results are written to stdout, messages of `orch` to stderr, so that output can be piped.
+//! Colours are dropped if a stream is no terminal, unless the user decides otherwise (`NO_COLOR`,
 //! `CLICOLOR_FORCE`).
 
 use std::env;
@@ -23,7 +23,7 @@ pub(crate) fn stdout() -> BufWriter<StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, Stdout::lock(&io::stdout()))
 }
 
-/// Drops colours where they are not wanted.
+/// Drops colours if they are not wanted.
 pub(crate) fn stderr() -> AutoStream<io::Stderr> {
     AutoStream::auto(io::stderr())
 }
@@ -66,7 +66,7 @@ pub(crate) fn is_one_stream() -> bool {
     !io::stdout().is_terminal() && (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
 }
 
-/// Cannot be known on this platform.
+/// Unknown on this platform.
 #[cfg(not(unix))]
 pub(crate) fn is_one_stream() -> bool {
     false

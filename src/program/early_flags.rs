@@ -1,8 +1,8 @@
 //! Flags before the command, as in `orch --changed run terraform plan`.
 //!
 //! Users of Terramate write them there. They are moved behind the command and parsed there.
-//! Terramate accepts some flags before every command: `orch` drops those without effect if the
-//! command does not take them.
+//! Terramate accepts some flags before every command: `orch` drops those that have no effect on the
+//! command.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,8 +10,8 @@ use std::ffi::{OsStr, OsString};
 use clap::Command;
 use clap::error::{Error, ErrorKind};
 
-/// Flags that are dropped if the command does not take them: without a run, there is nothing to
-/// silence, and there are no safeguards. Flags that select stacks are never dropped.
+/// Flags that are dropped if the command does not take them: without a run, there is no output to
+/// silence and no safeguard. Flags that select stacks are never dropped.
 const WITHOUT_EFFECT: [&str; 6] = [
     "--quiet",
     "-q",
@@ -21,8 +21,8 @@ const WITHOUT_EFFECT: [&str; 6] = [
     "--disable-check-git-uncommitted",
 ];
 
-/// Moves flags before the command behind it. `None` if there are none, or if no command is found
-/// behind them. Fails if there is no command, or if it does not take one of the flags.
+/// Moves flags before the command behind it. `None` if there are none, or if no command follows
+/// them. Fails if there is no command, or if it does not take one of the flags.
 pub(crate) fn move_behind_command(
     mut root: Command,
     arguments: impl IntoIterator<Item = OsString>,
@@ -83,7 +83,7 @@ pub(crate) fn move_behind_command(
 /// A command line with its first flags split off.
 struct Early {
     flags: Vec<EarlyFlag>,
-    /// The command, and everything behind it.
+    /// The command and its arguments.
     rest: Vec<OsString>,
 }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_flags_of_commands_stays() {
+    fn a_line_without_command_flags_is_unchanged() {
         for line in [
             "orch list",
             "orch -C dir list --changed",

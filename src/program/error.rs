@@ -1,4 +1,4 @@
-//! Errors of the program. If one has been printed already, only its [`ExitStatus`] is left.
+//! Errors of the program. An error that has already been printed is only an [`ExitStatus`].
 
 use std::io;
 

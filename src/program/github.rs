@@ -1,6 +1,6 @@
 //! Annotations of GitHub Actions at lines of files.
 //!
-//! They go to stderr like all messages of `orch`: the runner reads both streams.
+//! They are written to stderr like all messages of `orch`: the runner reads both streams.
 
 use std::env;
 use std::io::Write as _;

@@ -18,12 +18,12 @@ use orch::exit::ExitStatus;
 use tracing_subscriber::EnvFilter;
 
 use crate::program::commands::{
-    answer_completion, command_line, flag_on_record, stray_path, version,
+    answer_completion, command_line, contradicting_flag, stray_path, version,
 };
 use crate::program::error::{ProgramError, Result};
 
-/// The stack of the thread that does everything. Expressions nest, and globals refer to globals,
-/// while the main thread's stack may be small.
+/// The stack of the main working thread. Expressions and references between globals may nest
+/// deeply, and the main thread's stack may be small.
 const STACK_BYTES: usize = 64 << 20;
 
 pub(crate) fn start() -> ExitCode {
@@ -50,7 +50,7 @@ fn program() -> ExitStatus {
             if error.kind() == ErrorKind::DisplayVersion && command_line::wants_details() {
                 return status(version(true));
             }
-            let explained = flag_on_record(&error, std::env::args_os());
+            let explained = contradicting_flag(&error, std::env::args_os());
             if let Some(error) = explained.or_else(|| stray_path(&error)) {
                 error.show();
                 return error.status();
@@ -83,7 +83,7 @@ fn status(result: Result<ExitStatus>) -> ExitStatus {
     }
 }
 
-/// Turns on the log if `-v` or `ORCH_LOG` asks for it.
+/// Starts logging if `-v` or `ORCH_LOG` requests it.
 fn start_tracing(verbose: u8) -> Result<()> {
     let filter = match (std::env::var("ORCH_LOG"), verbose) {
         (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()

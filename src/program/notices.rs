@@ -1,4 +1,4 @@
-//! Shows notices of the library: on the terminal, and in GitHub Actions also as annotations.
+//! Shows notices of the library on the terminal, and in GitHub Actions as annotations.
 
 use std::error::Error;
 use std::path::Path;
@@ -8,7 +8,7 @@ use orch::notice::{Notice, Notices};
 use super::console;
 use super::github::Github;
 
-/// Returns what shows the notices about the project at a root.
+/// Returns the notices of the project at a root.
 pub(crate) fn of(root: &Path) -> Notices {
     let root = root.to_owned();
     Notices::new(move |notice| give(&root, &notice))

@@ -1,6 +1,6 @@
-//! What the readers of blocks share: what a block may hold, and the values of its attributes.
+//! Common checks of blocks: their allowed contents, and the values of their attributes.
 //!
-//! Problems are reported where they are found; what is wrong counts as not written.
+//! Problems are reported where they are found; an invalid part counts as absent.
 
 use crate::diagnostic::{Code, Diagnostic, closest};
 use crate::language::evaluate::{Namespaces, evaluate};
@@ -19,7 +19,7 @@ pub(crate) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Reports the blocks in a block that has only attributes; the label says so.
+/// Reports nested blocks in a block that allows only attributes, with this label.
 pub(super) fn no_blocks(block: &Block, label: &str, problems: &mut Vec<Diagnostic>) {
     let inner = block.body.blocks.iter();
     problems.extend(inner.map(|inner| misplaced_block(inner, block, label)));
@@ -73,7 +73,7 @@ pub(super) fn only_attributes(block: &Block, known: &[&str], problems: &mut Vec<
 
 /// Reports a second block where there can be one.
 pub(super) fn twice(block: &Block, first: Span) -> Diagnostic {
-    let message = format!("there can be one `{}` block here", block.kind.text);
+    let message = format!("only one `{}` block is allowed here", block.kind.text);
     Diagnostic::error(Code::DuplicateBlock, message)
         .label(block.kind.span, "second block")
         .label(first, "first block")
@@ -89,7 +89,7 @@ pub(super) fn value(
     value.map_err(|problem| problems.push(*problem)).ok()
 }
 
-/// Returns the value of an attribute that must be a string: `expected` says so in other words.
+/// Returns the value of an attribute that must be a string; `expected` describes it.
 pub(super) fn string(
     attribute: &Attribute,
     expected: &str,
@@ -109,7 +109,7 @@ pub(super) fn string(
     }
 }
 
-/// Returns the elements of a list, each with its own place where the list is written out.
+/// Returns the elements of a list, each with its own place if the list is a literal.
 pub(super) fn elements<'v>(
     list: &Expr,
     items: &'v Items,

@@ -23,8 +23,8 @@ pub struct CommandTemplate {
 pub struct NotUnicode(pub usize);
 
 impl CommandTemplate {
-    /// Parses the words of a command. Each becomes one of the sources: its mistakes are shown like those
-    /// of files, in `argument 2`.
+    /// Parses the arguments of a command. Each becomes a source, so that its errors are shown like those of files, in
+    /// `argument 2`.
     pub fn parse(
         words: &[OsString],
         sources: &mut Sources,

@@ -1,6 +1,6 @@
-//! `driver` blocks and who chooses one: how a kind of stack is planned, applied and destroyed, as written.
+//! `driver` blocks: how a kind of stack is planned, applied and destroyed, as written.
 //!
-//! This module does not know what the built-in drivers do, nor how one is recognised by the files of a stack.
+//! This module doesn't know the commands of the built-in drivers, or how the files of a stack select one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::source::Spanned;
 
 pub(crate) const DRIVER: &str = "driver";
 
-/// The drivers that are there without a block. A block of the same name replaces what it says.
+/// The drivers that exist without a block. A block of the same name overrides them.
 pub const BUILT_IN: [&str; 4] = ["terraform", "opentofu", "terragrunt", NONE];
 
 /// The driver of stacks that are only recorded.
@@ -25,7 +25,7 @@ pub enum DriverStep {
     Plan,
     Apply,
     Destroy,
-    /// Reads what is there, and changes nothing.
+    /// Reads the resources, and changes nothing.
     Read,
     /// Prints the outputs as a JSON object.
     Outputs,
@@ -60,13 +60,13 @@ pub struct DriverBlock {
     pub commands: BTreeMap<DriverStep, Expr>,
     /// `initialized`: the path in the stack directory that `init` creates.
     pub initialized: Option<String>,
-    /// `changes_on_exit`: the statuses with which `plan` says that there are changes.
+    /// `changes_on_exit`: the exit statuses with which `plan` reports changes.
     pub changes_on_exit: Option<Vec<i32>>,
     /// `may_replace`: the answer of `plan` may turn an update into a replace.
     pub may_replace: bool,
     /// `success_on_interrupt`: a command that exits with 0 after an interrupt has succeeded.
     pub success_on_interrupt: bool,
-    /// `backend`: where the tool keeps its own state, evaluated for each stack.
+    /// `backend`: the backend of the tool, evaluated for each stack.
     pub backend: Option<Expr>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn read<'a>(
             continue;
         };
         if let Some(first) = drivers.get(&driver.name.value) {
-            let message = format!("there are two drivers `{}`", driver.name.value);
+            let message = format!("the driver `{}` is defined twice", driver.name.value);
             let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
                 .label(driver.name.span, "again here")
                 .label(first.name.span, "first here");
@@ -109,10 +109,10 @@ pub(crate) fn read<'a>(
 
 /// Reports a `driver` block outside of the root.
 pub(crate) fn misplaced(block: &Block) -> Diagnostic {
-    let message = "drivers are defined at the root of the project";
+    let message = "a `driver` block must be in the project root";
     Diagnostic::error(Code::Misplaced, message)
         .label(block.kind.span, "not at the root")
-        .help("move the block there; to choose a driver here, set `driver = \"NAME\"` in the block `config` of `orch`")
+        .help("move the block there; to choose a driver here, set `driver = \"NAME\"` in `orch.config`")
 }
 
 fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
@@ -160,7 +160,7 @@ fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
     if is_new && !is_written(DriverStep::Apply) {
         let message = format!("the driver `{}` has no `apply`", driver.name.value);
         let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
-            .label(label.span, "it cannot do anything")
+            .label(label.span, "`apply` is missing")
             .help("write the command as a list of words: `apply = [\"make\", \"apply\"]`");
         problems.push(diagnostic);
     }
@@ -177,8 +177,8 @@ impl DriverBlock {
                 let message = format!("`{name}` is empty");
                 problems.push(
                     Diagnostic::error(Code::InvalidValue, message)
-                        .label(attribute.value.span, "a command has at least a program")
-                        .help("leave it out, or name the program"),
+                        .label(attribute.value.span, "a command needs a program")
+                        .help("remove the attribute, or name the program"),
                 );
             }
             self.commands.insert(step, attribute.value.clone());
@@ -209,7 +209,7 @@ fn path(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<String>
         let message = format!("`{text}` is not a path in the directory of a stack");
         problems.push(
             Diagnostic::error(Code::InvalidValue, message)
-                .label(attribute.value.span, "it must not leave that directory"),
+                .label(attribute.value.span, "it leads out of that directory"),
         );
         return None;
     }

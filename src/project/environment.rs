@@ -1,8 +1,8 @@
-//! The environment that a command gets in a stack.
+//! The environment of a command in a stack.
 //!
-//! The host's environment without git's variables of one repository, then `config.run.env` from the
-//! stack's directory up to the root, the nearest definition of a name winning, then the `ORCH_…`
-//! variables. `null` and `unset` remove a variable, the host's own included.
+//! The host's environment without git's variables of one repository, then `config.run.env` from the stack's directory
+//! up to the root, where the nearest definition of a name wins, then the `ORCH_…` variables. `null` and `unset`
+//! remove a variable, including the host's own.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
@@ -52,7 +52,7 @@ pub const REPOSITORY_VARIABLES: [&str; 13] = [
     "GIT_WORK_TREE",
 ];
 
-/// Gives a command this environment, over what it inherits.
+/// Adds this environment to the one that a command inherits.
 pub fn compose(command: &mut Command, environment: &Environment) {
     // An outer run may have set it, and only instances get a key of their own.
     command.env_remove(STACK_KEY);
@@ -75,11 +75,11 @@ pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
     }
 }
 
-/// Where a variable comes from.
+/// The origin of a variable.
 #[derive(Debug, Clone)]
 pub struct EnvOrigin<'p> {
     pub span: Span,
-    /// The globals and lets that its value was computed from, each once, in the order of use.
+    /// The globals and lets in its value, each once, in the order of use.
     pub values: Vec<Definition<'p>>,
 }
 
@@ -104,7 +104,7 @@ pub struct Environments<'p> {
 }
 
 impl<'p> Environments<'p> {
-    /// Makes one for a project and the environment that `orch` was started in.
+    /// Creates one for a project and the host environment.
     pub fn new(
         project: &'p Project,
         host_environment: impl Iterator<Item = (String, String)>,
@@ -112,7 +112,7 @@ impl<'p> Environments<'p> {
         Environments::of(ProjectNamespaces::new(project, host_environment))
     }
 
-    /// Makes `terramate.stack.generation` these numbers.
+    /// Sets the numbers for `terramate.stack.generation`.
     #[must_use]
     pub fn in_generations(self, generations: Arc<Generations>) -> Self {
         Environments::of(self.namespaces.in_generations(generations))
@@ -151,8 +151,8 @@ impl<'p> Environments<'p> {
         for_each(stacks, next)
     }
 
-    /// Returns whether a function whose result differs from call to call may be called. A global that is
-    /// such a result is the same for all stacks only if one thread evaluates all.
+    /// Returns whether functions with changing results may be called. A global with such a result is the same for all
+    /// stacks only if one thread evaluates all.
     fn gives_new_values(&self) -> bool {
         let names = ["tm_bcrypt", "tm_timestamp", "tm_uuid"].map(memmem::Finder::new);
         let mut scopes = self.project.scopes.values();
@@ -166,7 +166,7 @@ impl<'p> Environments<'p> {
         })
     }
 
-    /// Returns what a run changes for a stack; `ORCH_RUN_ID`, which is new in each run, is missing.
+    /// Returns the environment changes of a run for a stack, without `ORCH_RUN_ID`, which is new in each run.
     pub fn of_stack(&self, stack: StackIndex) -> Result<Environment, Vec<Diagnostic>> {
         let mut environment = Environment::new();
         let mut problems = Vec::new();
@@ -188,7 +188,7 @@ impl<'p> Environments<'p> {
         }
     }
 
-    /// Returns where the variables of a stack that the configuration sets or removes come from.
+    /// Returns the origins of the variables that the configuration sets or removes for a stack.
     pub fn definitions_of(&self, stack: StackIndex) -> BTreeMap<&'p str, EnvOrigin<'p>> {
         let origin = |variable: Variable<'p>| {
             let mut values = Vec::new();
@@ -200,7 +200,7 @@ impl<'p> Environments<'p> {
         self.variables(stack).into_iter().map(origin).collect()
     }
 
-    /// Returns the variables of `run.env` that reach a stack, by name, with what they are computed from.
+    /// Returns the variables of `run.env` for a stack, by name, with their inputs.
     pub fn variables(&self, stack: StackIndex) -> Vec<Variable<'p>> {
         let namespaces: StackNamespaces<'_, 'p> = self.namespaces.of_stack(stack);
         let path = self.project.stacks[stack].path.directory();
@@ -249,7 +249,7 @@ impl<'p> Environments<'p> {
         used.map(generation).collect()
     }
 
-    /// Returns the variables that tell a command where it runs.
+    /// Returns the variables that identify the stack of a command.
     fn identity(&self, stack: StackIndex) -> Environment {
         let stack = &self.project.stacks[stack];
         let tags: Vec<&str> = stack.tags().collect();
@@ -301,7 +301,7 @@ fn add_stacks(uses: &[Used<'_>], stacks: &mut BTreeMap<StackIndex, Span>) {
     }
 }
 
-/// Collects the globals and lets among what was used, and those that these use in turn.
+/// Collects the used globals and lets, and those that these use in turn.
 fn collect<'p>(uses: &[Used<'p>], values: &mut Vec<Definition<'p>>) {
     for used in uses {
         if let Used::Value(definition, inner) = used
@@ -313,8 +313,7 @@ fn collect<'p>(uses: &[Used<'p>], values: &mut Vec<Definition<'p>>) {
     }
 }
 
-/// Returns the definitions that reach a stack: for each name, the nearest one, with the lets of its
-/// directory.
+/// Returns the definitions for a stack: for each name, the nearest one, with the lets of its directory.
 fn definitions<'p>(
     project: &'p Project,
     path: &'p ProjectPath,

@@ -1,7 +1,7 @@
 //! The files that functions read: those of the project, on disk or in a commit.
 //!
-//! Nothing outside of the project can be read, not even through links. What is read is recorded, since
-//! it is an input of the stack.
+//! Nothing outside of the project can be read, not even through links. Reads are recorded, because they are inputs of
+//! the stack.
 
 use std::cell::RefCell;
 use std::fs;
@@ -39,7 +39,7 @@ pub enum FileRead {
 
 pub(crate) struct ProjectFiles<'t> {
     source: FileSource<'t>,
-    /// What relative paths are relative to; unknown while a value is computed for all stacks.
+    /// The base of relative paths; unknown while a value is computed for all stacks.
     directory: Option<&'t ProjectPath>,
     reads: RefCell<Vec<FileRead>>,
 }
@@ -53,7 +53,7 @@ impl<'t> ProjectFiles<'t> {
         }
     }
 
-    /// Returns what has been looked at, in order.
+    /// Returns the accessed files, in order.
     pub(crate) fn into_reads(self) -> Vec<FileRead> {
         self.reads.into_inner()
     }
@@ -78,7 +78,7 @@ impl<'t> ProjectFiles<'t> {
         } else {
             self.directory()?.resolve(written).map_err(|_| outside())?
         };
-        // Clones keep passwords there.
+        // git's configuration may contain passwords.
         if path.components().any(|name| name == ".git") {
             let problem = format!("`{path}` belongs to git and not to the project");
             return Err(FileError::Wrong(problem));
@@ -93,7 +93,7 @@ impl<'t> ProjectFiles<'t> {
         })
     }
 
-    /// Returns the tree that decides what is at a path; `None` if the disk does.
+    /// Returns the tree that has the file at a path; `None` if it is on disk.
     fn tree(&self, path: &ProjectPath) -> Option<(&'t TreeIndex, &'t dyn FileTree)> {
         let tree = self.source.tree;
         tree.filter(|(_, tree)| !tree.is_as_on_disk(path))
@@ -103,8 +103,7 @@ impl<'t> ProjectFiles<'t> {
         self.reads.borrow_mut().push(read);
     }
 
-    /// Returns whether a link leads to a file. Nothing says whether the target of one out of the project
-    /// exists.
+    /// Returns whether a link leads to a file. For a target outside of the project this is unknown.
     fn leads_to_file(&self, link: &ProjectPath) -> Result<bool, FileError> {
         match self.host(link) {
             Ok(host) => is_file(&host),
@@ -256,7 +255,7 @@ impl function::FileReader for ProjectFiles<'_> {
 
     fn home(&self) -> Result<String, FileError> {
         let home = std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok());
-        home.ok_or_else(|| FileError::Wrong("the home directory is not known".to_owned()))
+        home.ok_or_else(|| FileError::Wrong("the home directory is unknown".to_owned()))
     }
 
     fn absolute(&self, written: &str) -> Result<String, FileError> {

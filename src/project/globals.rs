@@ -1,7 +1,6 @@
-//! `globals` blocks: values that directories hand down to the stacks below them.
+//! `globals` blocks: values that stacks inherit from directories above them.
 //!
-//! This module collects them; [`crate::project::namespaces`] evaluates one only when an expression uses
-//! it.
+//! This module collects them; [`crate::project::namespaces`] evaluates one only when an expression uses it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -1,16 +1,15 @@
-//! The environment that `orch` was started in.
+//! The host environment, in which `orch` was started.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 
-/// Returns the value of a variable of the environment that `orch` was started in. What is not UTF-8 in it is
-/// replaced: such a variable is set.
+/// Returns the value of a host variable. Invalid UTF-8 in it is replaced: such a variable is set.
 pub fn host_variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// Returns the environment that `orch` was started in. No expression can name a variable whose name is not UTF-8; what
-/// is not UTF-8 in a value is replaced.
+/// Returns the host environment. Expressions cannot use variables whose names are not UTF-8; invalid UTF-8 in a value
+/// is replaced.
 pub fn host_environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| {
         let value = value.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! The check that no two stacks have the same id.
+//! Checks that ids are unique.
 
 use std::collections::{HashMap, HashSet};
 

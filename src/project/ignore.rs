@@ -12,8 +12,8 @@ pub struct Ignore {
     pub written: Spanned<String>,
 }
 
-/// Resolves an entry of `config.change_detection.ignore`. An entry without a `/` names files
-/// at any depth; no entry applies to files outside its directory.
+/// Resolves an entry of `config.change_detection.ignore`. An entry without a `/` matches files at any depth; no entry
+/// applies to files outside its directory.
 pub(super) fn ignored(
     entry: &Spanned<String>,
     directory: &ProjectPath,

@@ -1,9 +1,9 @@
-//! `import` blocks: which further files a directory's configuration consists of.
+//! `import` blocks: further files of a directory's configuration.
 //!
-//! The rules are Terramate's: `source` is a path, relative to the importing file or absolute in
-//! the project, with `*`, `?` and `[…]` in single components; a file counts once per importing
-//! directory; a directory imports neither from itself nor from the directories above it, whose
-//! configuration it inherits anyway. Unlike in Terramate, "above" compares whole components.
+//! The rules are Terramate's: `source` is a path, relative to the importing file or absolute in the project, with
+//! `*`, `?` and `[…]` in single components; a file counts once per importing directory; a directory imports neither
+//! from itself nor from the directories above it, whose configuration it inherits anyway. Unlike in Terramate,
+//! "above" compares whole components.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,7 +26,7 @@ use crate::source::{Span, Spanned};
 /// How many files may import each other in a row.
 const MAX_DEPTH: usize = 64;
 
-/// An imported file, with the place of the `import` that names it, and what it says.
+/// An imported file, with the place of its `import`, and its content.
 pub(crate) type Imported = (Spanned<ProjectPath>, Arc<Body>);
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ pub(crate) struct Imports {
     pub(crate) patterns: Vec<Spanned<Pattern>>,
 }
 
-/// Returns, by directory, what it imports. Directories that import nothing are missing.
+/// Returns the imports of each directory that has any.
 pub(crate) fn resolve(
     files: &SourceTree,
     found: &mut DiscoveredFiles,
@@ -295,11 +295,11 @@ impl ImportResolver<'_> {
         if let Some(stack) = body.blocks("stack").next() {
             let diagnostic = Diagnostic::error(
                 Code::InvalidImport,
-                "an imported file cannot hold a `stack` block",
+                "an imported file cannot contain a `stack` block",
             )
             .label(
                 stack.kind.span,
-                "this would make every importer the same stack",
+                "every directory that imports the file would be the same stack",
             )
             .label(span, "imported here");
             self.problem(diagnostic.help("keep the `stack` block in the stack's own directory"));
@@ -307,9 +307,9 @@ impl ImportResolver<'_> {
         if import.depth == MAX_DEPTH {
             let diagnostic = Diagnostic::error(
                 Code::Limit,
-                format!("more than {MAX_DEPTH} files import each other in a row"),
+                format!("imports are nested more than {MAX_DEPTH} levels deep"),
             );
-            self.problem(diagnostic.label(span, "up to here"));
+            self.problem(diagnostic.label(span, "the limit is reached here"));
             return;
         }
         import.depth += 1;

@@ -1,4 +1,4 @@
-//! The globals that stacks see, with the definitions that they consist of: `orch globals`.
+//! The globals of stacks, with their definitions: `orch globals`.
 
 use crate::language::evaluate::NoValue;
 use crate::language::value::Value;
@@ -25,14 +25,13 @@ pub enum GlobalState {
 
 #[derive(Debug)]
 pub struct InspectedDefinition {
-    /// What it defines, as expressions refer to it: `global.network.cidr`.
+    /// Its name in expressions: `global.network.cidr`.
     pub name: String,
     pub span: Span,
     pub is_imported: bool,
 }
 
-/// Evaluates all globals of these stacks. Returns those of each stack, and what is wrong with those that
-/// have no value.
+/// Evaluates all globals of these stacks. Returns those of each stack, and the problems of those without a value.
 pub fn inspect(
     project: &Project,
     host_environment: impl Iterator<Item = (String, String)>,

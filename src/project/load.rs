@@ -36,8 +36,7 @@ use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, W
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
 
-/// The minimum of threads that read and parse, which may exceed the processors: on a cold disk they
-/// wait.
+/// The minimum number of threads that read and parse, which may exceed the processors: on a cold disk they wait.
 const MIN_THREADS: usize = 8;
 
 /// Parsing and evaluation nest up to the parser's limits; this leaves room even in unoptimised builds.
@@ -49,9 +48,9 @@ pub struct Project {
     pub root: PathBuf,
     pub sources: Sources,
     pub stacks: Stacks,
-    /// What directories hand down; only those that hand down anything.
+    /// The inherited settings of directories that have any.
     pub scopes: HashMap<ProjectPath, DirectoryScope>,
-    /// What the configuration says about the project as a whole.
+    /// The configuration of the project as a whole.
     pub settings: ProjectSettings,
     pub drivers: BTreeMap<String, DriverBlock>,
     /// The `policy` blocks, in the order of their names.
@@ -59,7 +58,7 @@ pub struct Project {
     pub moves: Moves,
     pub removed: RemovedBlocks,
     pub modules: BTreeMap<String, ModuleBlock>,
-    /// The patterns by which directories import files; only directories that import any.
+    /// The patterns of imports, by directory.
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
@@ -96,7 +95,7 @@ pub enum LoadTreeError {
 pub struct DirectoryScope {
     /// `config.run.env`; a name occurs once.
     pub env: Vec<EnvDefinition>,
-    /// `config.run.lets`, which only `env` and `lets` of this directory see; a name occurs once.
+    /// `config.run.lets`, which only `env` and `lets` of this directory see; names are unique.
     pub lets: Vec<LetDefinition>,
     pub globals: Globals,
     /// `config.change_detection.ignore`: changed files that do not count.
@@ -105,7 +104,7 @@ pub struct DirectoryScope {
     pub attempts: AttemptSettings,
     /// `config.driver`: how stacks are planned and applied.
     pub driver: Option<Spanned<String>>,
-    /// `config.lifecycle`: what may be done with stacks.
+    /// `config.lifecycle`: the rules for stacks.
     pub lifecycle: Lifecycle,
     /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
@@ -262,8 +261,8 @@ impl Project {
         project
     }
 
-    /// Returns the files of the tree that could not be read or parsed, but for links, which are not followed in a
-    /// commit. What they say is unknown.
+    /// Returns the files of the tree that could not be read or parsed, except links, which are not followed in a
+    /// commit. Their content is unknown.
     pub fn unparsed(&self) -> impl Iterator<Item = &ProjectPath> {
         let kind = |path: &ProjectPath| self.tree.as_ref().and_then(|tree| tree.kind(path));
         let broken = self.broken.iter();
@@ -298,13 +297,13 @@ impl Project {
             if self.stacks.has_tag(tag) || !self.broken.is_empty() {
                 continue; // what is broken may carry it
             }
-            let message = format!("`{tag}` in `concurrency` names no stack");
+            let message = format!("`{tag}` in `concurrency` matches no stack");
             let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
             if self.settings.strict_references {
                 diagnostic.severity = Severity::Error;
-                diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+                diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
             }
-            let diagnostic = diagnostic.label(limit.span, "no stack carries this tag");
+            let diagnostic = diagnostic.label(limit.span, "no stack has this tag");
             problems.push(diagnostic.did_you_mean(tag, self.stacks.tags()));
         }
     }
@@ -326,8 +325,7 @@ impl Project {
         self.removed.of(moved.get(recorded).unwrap_or(recorded))
     }
 
-    /// Returns the name of the driver that the configuration chooses for a stack: its own, or that of the
-    /// nearest directory.
+    /// Returns the configured driver of a stack: its own, or that of the nearest directory.
     pub fn driver_of(&self, stack: StackIndex) -> Option<&Spanned<String>> {
         let stack = &self.stacks[stack];
         let mut scopes = self.scopes_of(stack.path.directory());
@@ -335,8 +333,8 @@ impl Project {
         stack.driver.as_ref().or_else(inherited)
     }
 
-    /// Returns whether an apply may destroy resources of a stack without approval, as the nearest
-    /// directory says. It may not if no directory says so.
+    /// Returns whether an apply may destroy resources of a stack without approval, by the nearest directory with this
+    /// setting. The default is no.
     pub fn allows_resource_destroy(&self, stack: StackIndex) -> bool {
         let mut scopes = self.scopes_of(self.stacks[stack].path.directory());
         let said = scopes.find_map(|scope| scope.allows_resource_destroy);

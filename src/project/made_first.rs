@@ -1,4 +1,4 @@
-//! Stacks that have `create_before_destroy` because of others. This module does not know how far that reaches.
+//! Stacks that have `create_before_destroy` because of others. This module doesn't know how it spreads.
 
 use crate::path::StackPath;
 use crate::source::Span;
@@ -8,6 +8,6 @@ use crate::source::Span;
 pub struct MadeFirst {
     /// The stack that has the rule.
     pub from: StackPath,
-    /// The place of the rule, if it is in the tree.
+    /// The place of the rule, if it is in the project.
     pub span: Option<Span>,
 }

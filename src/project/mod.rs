@@ -1,7 +1,7 @@
-//! The project in memory: which files it has, and what they say about it and its stacks.
+//! The project in memory: its files, its configuration and its stacks.
 //!
-//! [`Project::load`] turns a root directory into [`stack::Stacks`]. This module does not know what git
-//! knows about the files, which stacks are selected, or how they are run.
+//! [`Project::load`] turns a root directory into [`stack::Stacks`]. This module doesn't know git, the selection, or
+//! runs.
 
 pub mod attempt;
 mod blocks;

@@ -1,8 +1,8 @@
-//! The names in a project, read only as far as they are needed.
+//! The names in a project, read lazily.
 //!
-//! Completion runs while the user types, so it cannot wait until the whole project is loaded: if there
-//! are many stacks, it only needs the directories that lead to them. Files that cannot be read are
-//! ignored; problems are not reported.
+//! Completion runs while the user types, so it cannot wait until the whole project is loaded: if there are many
+//! stacks, it only needs the directories that lead to them. Files that cannot be read are ignored; problems are not
+//! reported.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -56,10 +56,9 @@ impl<'r> Outline<'r> {
         Outline { root }
     }
 
-    /// Returns the stacks at or below a directory whose paths from there begin with `beginning`, which
-    /// has no `/`, in path order. The paths of instances in the directory itself begin with `[`. If there
-    /// are more than `max`, returns instead the nearest places that lead to all of them; a directory
-    /// then stands for its instances.
+    /// Returns the stacks at or below a directory whose paths from there begin with `beginning`, which has no `/`, in
+    /// path order. The paths of instances in the directory itself begin with `[`. If there are more than `max`,
+    /// returns instead the nearest places that lead to all of them; a directory then includes its instances.
     pub fn stacks(
         &self,
         directory: &ProjectPath,
@@ -318,8 +317,8 @@ fn may_be_stack(text: &str) -> bool {
     text.contains("stack") || text.contains("root")
 }
 
-/// Returns the tags of a file that contains `tags` once, followed by a plain list of strings. `None` if
-/// only the parser can tell. They may belong to something other than a stack.
+/// Returns the tags of a file that contains `tags` once, followed by a plain list of strings. `None` if the file
+/// needs the parser. They may belong to something other than a stack.
 fn written_tags(text: &str) -> Option<Vec<&str>> {
     let (_, list) = text.split_once("tags")?;
     let (list, rest) = list.split_once(']')?;

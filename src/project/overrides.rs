@@ -1,4 +1,4 @@
-//! Globals that the command line sets: `orch eval --global NAME=EXPR`.
+//! Globals from the command line: `orch eval --global NAME=EXPR`.
 
 use crate::diagnostic::Diagnostic;
 use crate::language::parse::parse_expression;
@@ -18,9 +18,9 @@ pub enum OverrideError {
     Name(String),
 }
 
-/// Parses definitions `NAME=EXPR`, where dots in the name lead into objects. They apply after those of
-/// all directories; the last one of a name wins. Each becomes one of the sources: its mistakes are shown
-/// like those of files, in `global NAME`.
+/// Parses definitions `NAME=EXPR`, where dots in the name lead into objects. They apply after those of all
+/// directories; the last one of a name wins. Each becomes a source, so that its errors are shown like those of files,
+/// in `global NAME`.
 pub fn parse_overrides(
     written: &[String],
     sources: &mut Sources,

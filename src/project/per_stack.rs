@@ -1,4 +1,4 @@
-//! What is computed stack by stack, and problems that several stacks share.
+//! Values of single stacks, and problems that several stacks share.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub struct SharedProblems {
 }
 
 impl SharedProblems {
-    /// Adds what is wrong with a stack. All problems of a stack must be added before those of the next.
+    /// Adds the problems of a stack. All problems of a stack must be added before those of the next.
     pub fn add(&mut self, stack: StackIndex, found: impl IntoIterator<Item = Diagnostic>) {
         for diagnostic in found {
             let place = diagnostic.labels.first().map(|label| label.span);
@@ -43,13 +43,13 @@ impl SharedProblems {
         }
     }
 
-    /// Returns all of them, in the order in which they were found.
+    /// Returns all problems in the order in which they were found.
     pub fn into_vec(self) -> Vec<SharedProblem> {
         self.problems
     }
 }
 
-/// Computes something for each stack. Returns what is known, and what is wrong with the others.
+/// Computes something for each stack. Returns the results, and the problems of the other stacks.
 pub(crate) fn for_each<T>(
     stacks: impl IntoIterator<Item = StackIndex>,
     mut compute: impl FnMut(StackIndex) -> Result<T, Vec<Diagnostic>>,
@@ -65,7 +65,7 @@ pub(crate) fn for_each<T>(
     (known, problems.into_vec())
 }
 
-/// Adds a label where something is needed, if the mistake is in another place, such as a global.
+/// Adds a label at the use of a value, if the problem is in another place, such as a global.
 pub(crate) fn needed_at(diagnostic: Diagnostic, place: Span, within: Span) -> Diagnostic {
     let is_inside = diagnostic.labels.first().is_none_or(|label| {
         let (here, all) = (label.span, within);

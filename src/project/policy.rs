@@ -1,6 +1,6 @@
-//! `policy` blocks and `config.policies`: which Rego files say what follows a finished turn.
+//! `policy` blocks and `config.policies`: the Rego files that decide follow-ups of finished turns.
 //!
-//! This module knows neither Rego nor which stacks an entry of `attach` names.
+//! This module knows neither Rego nor the stacks of an entry of `attach`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const ATTRIBUTES: [&str; 4] = ["file", "attach", "on_error", "timeout"];
 
 const NAMES: NoNamespaces = NoNamespaces("a `policy` block");
 
-/// How long an evaluation may take, unless `timeout` says otherwise.
+/// The default time limit of an evaluation.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest name of a policy, in characters.
@@ -36,7 +36,7 @@ pub struct PolicyBlock {
     /// Its name, unique in the project.
     pub name: Spanned<String>,
     pub file: Spanned<ProjectPath>,
-    /// What it is attached to, as written; `None` for all stacks at and below its directory.
+    /// The entries of `attach`, as written; `None` for all stacks at and below its directory.
     pub attach: Option<Vec<Spanned<String>>>,
     /// The directory that it was written for.
     pub directory: ProjectPath,
@@ -45,14 +45,14 @@ pub struct PolicyBlock {
     pub timeout: Duration,
 }
 
-/// What a failed evaluation means for the exit status of the run.
+/// The effect of a failed evaluation on the exit status of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnPolicyError {
     Fail,
     Ignore,
 }
 
-/// Whether policies are evaluated, and what the turns of the run are to them.
+/// Whether policies are evaluated, and how they see the turns of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyRun {
     Tracked,
@@ -66,7 +66,7 @@ pub struct PolicySettings {
     pub max_turns: u32,
     /// How many follow-ups a workflow may have.
     pub max_followups: u32,
-    /// Whether commands that are recorded as applies evaluate policies without being told to.
+    /// Whether recorded applies evaluate policies by default.
     pub run: PolicyRun,
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn by_name(
             by_name.insert(policy.name.value.clone(), policy);
             continue;
         };
-        let message = format!("there are two policies `{}`", policy.name.value);
+        let message = format!("the policy `{}` is defined twice", policy.name.value);
         let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message);
         problems.push(if first.name.span == policy.name.span {
             diagnostic
@@ -191,9 +191,7 @@ pub(crate) fn settings(block: &Block, problems: &mut Vec<Diagnostic>) -> PolicyS
     }
     for inner in &block.body.blocks {
         let diagnostic = misplaced_block(inner, block, "not a block of `policies`");
-        problems.push(
-            diagnostic.help("a policy is a block of its own: `policy \"trigger\" \"…\" { … }`"),
-        );
+        problems.push(diagnostic.help("write a top-level block: `policy \"trigger\" \"…\" { … }`"));
     }
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
@@ -261,7 +259,9 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
     let text = &*name.text;
     if text.is_empty() || text.len() > MAX_NAME || !text.chars().all(allowed) {
         let message = format!("`{text}` cannot be the name of a policy");
-        let label = format!("a name has up to {MAX_NAME} ASCII letters, digits, `-` and `_`");
+        let label = format!(
+            "a name has at most {MAX_NAME} characters, all ASCII letters, digits, `-` or `_`"
+        );
         let diagnostic = Diagnostic::error(Code::InvalidValue, message);
         problems.push(diagnostic.label(name.span, label));
         return None;

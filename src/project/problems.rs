@@ -1,7 +1,6 @@
 //! The problems of a project, collected while it is read.
 //!
-//! Functions that read take the project and a list of problems to add to. The command decides what a
-//! problem means for it.
+//! Functions that read take the project and a list of problems to add to. The command decides how to react.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +13,7 @@ use crate::source::{SourceFile, Sources};
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read `{path}`")]
 pub struct FileReadError {
-    /// What could not be read, relative to the project root where it lies inside.
+    /// The unreadable file, relative to the project root if it is inside.
     pub path: String,
     #[source]
     pub source: io::Error,

@@ -1,6 +1,6 @@
-//! Which lifecycle rules are in force for a stack, and where each is written.
+//! The lifecycle rules that apply to a stack, and their places.
 //!
-//! This module does not know the state, and enforces nothing.
+//! This module doesn't know the state, and enforces nothing.
 
 use super::lifecycle::{Condition, IgnoredChanges, Lifecycle, ProtectedResources, ReplaceTrigger};
 use super::load::Project;
@@ -24,7 +24,7 @@ pub struct Rules<'p> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CreateFirst<'p> {
     pub value: bool,
-    /// Its place, if it is in the tree.
+    /// Its place, if it is in the project.
     pub span: Option<Span>,
     /// The stack that it extends from, if that is another one.
     pub from: Option<&'p StackPath>,
@@ -42,9 +42,9 @@ impl Rules<'_> {
 }
 
 impl Project {
-    /// Returns the rules in force for a stack: of each rule the stack's own value, else that of the nearest
-    /// directory; and the conditions of all of them. A stack that is only read inherits conditions alone.
-    /// `create_before_destroy` extends from others as far as [`Self::made_first`] says.
+    /// Returns the rules that apply to a stack: for each rule the stack's own value, else that of the nearest
+    /// directory; and the conditions of all of them. A stack that is only read inherits only conditions.
+    /// [`Self::made_first`] has the stacks to which `create_before_destroy` extends.
     pub fn rules_of(&self, index: StackIndex) -> Rules<'_> {
         let stack = &self.stacks[index];
         let own = stack.lifecycle.as_deref();

@@ -1,4 +1,4 @@
-//! The stacks of a tree such as that of a commit, without anything else that is said about them.
+//! The stacks of a tree such as that of a commit, without other configuration.
 
 use std::path::Path;
 

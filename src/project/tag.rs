@@ -1,12 +1,12 @@
-//! Tags, and the filters that choose stacks by them.
+//! Tags, and filters of stacks by tags.
 //!
-//! The grammar is Terramate's: `a:b,c` means (a and b) or c. Both a tag and an item of a filter are
-//! made of lower-case ASCII letters, digits, `-`, `_`, `.` and `/`, and begin and end with a letter
-//! or digit; the empty text passes.
+//! The grammar is Terramate's: `a:b,c` means (a and b) or c. Both a tag and an item of a filter are made of
+//! lower-case ASCII letters, digits, `-`, `_`, `.` and `/`, and begin and end with a letter or digit; the empty text
+//! passes.
 
 use std::fmt;
 
-/// Returns what is wrong with a tag, if anything.
+/// Returns the problem with a tag, if any.
 pub fn tag_problem(tag: &str) -> Option<&'static str> {
     let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_inner = |c: char| is_end(c) || matches!(c, '-' | '_' | '.' | '/');
@@ -21,7 +21,7 @@ pub fn tag_problem(tag: &str) -> Option<&'static str> {
     }
 }
 
-/// Selects stacks by their tags: a stack matches if it carries all tags of at least one group.
+/// Selects stacks by their tags: a stack matches if it has all tags of at least one group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TagFilter {
     any: Vec<Vec<String>>,
@@ -64,7 +64,7 @@ impl TagFilter {
         self.any.iter().map(Vec::as_slice)
     }
 
-    /// Returns whether a stack matches; `has` returns whether it carries a tag.
+    /// Returns whether a stack matches; `has` returns whether it has a tag.
     pub fn matches(&self, has: impl Fn(&str) -> bool) -> bool {
         self.any.iter().any(|all| all.iter().all(|tag| has(tag)))
     }

@@ -1,5 +1,5 @@
-//! Command lines of the tools, Terraform, `OpenTofu` and Terragrunt: options with which they do something other than
-//! apply, or destroy, a whole stack, and the plan file of an apply.
+//! Command lines of the tools, Terraform, `OpenTofu` and Terragrunt: options that keep them from applying or
+//! destroying a whole stack, and the plan file of an apply.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) fn program_name(program: &OsStr) -> Option<String> {
     Some(name.strip_suffix(".exe").unwrap_or(&name).to_owned())
 }
 
-/// Options with which a command leaves something out.
+/// Options for a part of a stack.
 const PARTIAL: [&str; 4] = ["target", "target-file", "exclude", "exclude-file"];
 
 const DESTROY: &str = "destroy";
@@ -66,8 +66,7 @@ pub fn words_of(value: &str) -> Vec<String> {
         .unwrap_or_else(|_| value.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Returns the first option in the value of such a variable, without its dashes, that makes the tool do something
-/// other than `orch` asked for.
+/// Returns the first option in the value of such a variable, without its dashes, that changes the command of `orch`.
 pub fn hidden_option(value: &str) -> Option<&'static str> {
     words_of(value).iter().find_map(|word| steers(word))
 }
@@ -89,7 +88,7 @@ pub(crate) fn partial_option<'w>(
     found.next()
 }
 
-/// Returns the option of a word, without its dashes, if it makes the tool do something else.
+/// Returns the option of an argument, without its dashes, if it changes the effect of the tool.
 pub(crate) fn steers(word: &str) -> Option<&'static str> {
     let (name, _) = option(word)?;
     let mut switches = MODES.into_iter().chain(IDLE);
@@ -106,8 +105,7 @@ pub(crate) fn is_switched_off(word: &str) -> bool {
     is_false && (MODES.contains(&name) || IDLE.contains(&name))
 }
 
-/// Returns the plan file that an apply is given: the first of its words that is neither an option nor the value of
-/// one.
+/// Returns the plan file of an apply: its first argument that is neither an option nor the value of one.
 pub(crate) fn plan_file<'w>(words: impl IntoIterator<Item = &'w String>) -> Option<&'w String> {
     let mut words = words.into_iter();
     while let Some(word) = words.next() {

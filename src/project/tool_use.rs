@@ -1,4 +1,4 @@
-//! What a command makes Terraform, `OpenTofu` or Terragrunt do, directly or behind another program.
+//! The effect of a command on Terraform, `OpenTofu` or Terragrunt, directly or through another program.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
@@ -109,7 +109,7 @@ impl ToolUse {
     }
 
     /// Returns the first option, without its dashes, with which it applies or destroys only a part, nothing, or
-    /// something that does not belong to the stack in this directory. Those that are expected do not count.
+    /// something outside of the stack in this directory. Expected options don't count.
     pub fn partial(
         &self,
         directory: &Path,
@@ -161,7 +161,7 @@ impl ToolUse {
         is_apply.then(|| plan_file(words))?.map(String::as_str)
     }
 
-    /// Returns the words that print that file in the tool's own JSON; `None` if a script decides what it is.
+    /// Returns the command that prints that file in the tool's own JSON; `None` if a script chooses the file.
     pub fn show(&self) -> Option<Vec<OsString>> {
         let file = self.plan_file().filter(|_| !self.is_scripted)?;
         let before = self.arguments[..self.action].iter().map(String::as_str);
@@ -184,7 +184,7 @@ pub(super) fn added_words(
     arguments: &[String],
     environment: impl Fn(&str) -> Option<String>,
 ) -> Vec<String> {
-    // Terragrunt has words of its own before the subcommand: `run --all apply`.
+    // Terragrunt has its own arguments before the subcommand: `run --all apply`.
     let n_words = if tool == TERRAGRUNT {
         MAX_SUBCOMMANDS
     } else {
@@ -222,7 +222,7 @@ fn chosen_directory<'w>(word: &'w str, next: &'w str) -> Option<&'w str> {
     is_chosen.then(|| value.unwrap_or(next))
 }
 
-/// Returns the variable that a word sets, and its value.
+/// Returns the variable that an argument sets, and its value.
 fn assignment(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -230,7 +230,7 @@ fn assignment(word: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// Adds words to the last of some commands. Words before a tool that look like a script of a shell become commands.
+/// Adds words to the last of some commands. Words before a tool that look like a shell script become commands.
 fn expand(words: Vec<String>, depth: usize, commands: &mut Vec<SimpleCommand>) {
     let mut has_tool = false;
     for word in words {
@@ -261,7 +261,7 @@ fn expand(words: Vec<String>, depth: usize, commands: &mut Vec<SimpleCommand>) {
     }
 }
 
-/// Splits a script of a shell at its operators. Redirections are left out.
+/// Splits a shell script at its operators. Redirections are left out.
 fn parts(script: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let (mut quote, mut before) = (None, ' ');

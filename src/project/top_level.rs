@@ -1,4 +1,4 @@
-//! What a configuration file may hold at its top level.
+//! The blocks at the top level of a configuration file.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body};
@@ -49,14 +49,14 @@ const USED: [&str; 10] = [
     "terramate",
 ];
 
-/// Those that Terramate does not know and would refuse.
+/// The blocks that Terramate does not know and would refuse.
 const OWN: [&str; 4] = [MODULE, MOVED, POLICY, REMOVED];
 
 /// How the names of files end that Terramate reads.
 const TERRAMATE_ENDINGS: [&str; 2] = [".tm", ".tm.hcl"];
 
-/// Returns the parts of a file that Terramate uses and `orch` does not: the keyword of each such
-/// block, and `cloud` for that block of `terramate.config`.
+/// Returns the parts of a file that only Terramate uses: the keyword of each such block, and `cloud` for that block
+/// of `terramate.config`.
 pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
     fn kind(block: &Block) -> &str {
         &block.kind.text

@@ -1,5 +1,4 @@
-//! What `orch` keeps in the folder `.orch`: the journals of runs, what their commands printed, and
-//! inputs of policies.
+//! The folder `.orch`: the journals of runs, the output of their commands, and inputs of policies.
 
 pub mod journal;
 pub mod logs;

@@ -1,7 +1,6 @@
-//! Inputs of policies that were kept because a policy asked for it.
+//! Inputs of policies that a policy asked to store.
 //!
-//! Each is a file in the folder of its run, which only the owner can read. What an input holds is not known
-//! here.
+//! Each is a file in the folder of its run, which only the owner can read. This module doesn't know the content.
 
 use std::fmt;
 
@@ -13,10 +12,10 @@ pub const MAX_SAMPLES: usize = 100;
 
 const EXTENSION: &str = ".json";
 
-/// What was sampled: an evaluation, of which a turn has one for each policy.
+/// The subject of a sample: an evaluation, of which a turn has one for each policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    /// The number of the turn in its run, from 1; 0 of what came before the first.
+    /// The number of the turn in its run, from 1; 0 for evaluations before the first.
     pub turn: u32,
     pub policy: String,
 }
@@ -28,7 +27,7 @@ impl fmt::Display for Sample {
 }
 
 impl Sample {
-    /// Reads what [`Display`](fmt::Display) writes; `None` if it is something else.
+    /// Reads the output of [`Display`](fmt::Display); `None` if it is something else.
     pub fn parse(text: &str) -> Option<Self> {
         let (turn, policy) = text.split_once('.')?;
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -54,7 +53,7 @@ impl Samples {
         Samples { place, folder }
     }
 
-    /// Keeps an input, and returns whether it was kept: only so many are.
+    /// Stores an input, and returns whether it was stored: their number is limited.
     pub fn write(&self, sample: &Sample, input: &RawValue) -> Result<bool, Unusable> {
         if self.list()?.len() >= MAX_SAMPLES {
             return Ok(false);
@@ -69,7 +68,7 @@ impl Samples {
         self.place.remove(&self.file(sample))
     }
 
-    /// Returns what was sampled, in the order of the turns.
+    /// Returns all samples, in the order of the turns.
     pub fn list(&self) -> Result<Vec<Sample>, Unusable> {
         let files = self.place.list(&self.folder)?;
         let mut samples: Vec<Sample> = files
@@ -83,7 +82,7 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Returns the input, as JSON, if it was kept.
+    /// Returns the input, as JSON, if it was stored.
     pub fn read(&self, sample: &Sample) -> Result<Option<Vec<u8>>, Unusable> {
         self.place.read(&self.file(sample))
     }

@@ -13,8 +13,8 @@ use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 use crate::version::Constraint;
 
-/// The call with which a stack consumes a module at its old version. Of several, the first that does not allow
-/// the new one, else the first of all.
+/// The call with which a stack uses a module at its old version. Of several, the first one that does not allow the
+/// new version, else the first of all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
     pub call: FoundCall,
@@ -23,8 +23,8 @@ pub struct Consumer {
     pub allows_new: bool,
 }
 
-/// Returns the stacks with a call of the module, of their own or in local modules that they use, that resolves
-/// to the old version. Warns of calls whose version cannot be known.
+/// Returns the stacks with a call of the module, of their own or in local modules that they use, that resolves to the
+/// old version. Warns of calls with an unknown version.
 ///
 /// # Errors
 ///
@@ -89,11 +89,11 @@ fn unknown(call: &ModuleCall, why: &str, release: &Release) -> Diagnostic {
         .note(note)
 }
 
-/// What the calls of a module name.
+/// The sources of calls of the module.
 struct Sources {
     /// Any of these.
     addresses: Vec<Address>,
-    /// A directory of the repository, whatever the address of that: there are no remotes to compare with.
+    /// A directory of the repository, at any address: there are no remotes to compare with.
     anywhere: Option<String>,
 }
 
@@ -134,18 +134,18 @@ impl Sources {
             || self.anywhere.as_ref().is_some_and(is_there)
     }
 
-    /// Returns whether a call is one of the module, or may be one for all that is known.
+    /// Returns whether a call is or may be one of the module.
     fn may_be(&self, call: &ModuleCall) -> bool {
         is_unknown(call)
             || CallSource::parse(&call.source).is_some_and(|source| self.has(&source.address))
     }
 }
 
-/// Returns what a call asks for and whether that allows the new version, if it resolves to the old one.
+/// Returns the version in a call and whether it allows the new version, if it resolves to the old one.
 ///
 /// # Errors
 ///
-/// Why that is not known.
+/// Why it is unknown.
 fn resolve(
     call: &ModuleCall,
     release: &Release,
@@ -167,8 +167,8 @@ fn resolve(
         }
         RequestedVersion::Newest => (release.resolves_to(None), allows(None, new)),
         RequestedVersion::Constraint(written) => {
-            let constraint =
-                Constraint::parse(written).map_err(|why| format!("asks for a version: {why}"))?;
+            let constraint = Constraint::parse(written)
+                .map_err(|why| format!("has an invalid version constraint: {why}"))?;
             let resolved = release.resolves_to(Some(&constraint));
             (resolved, allows(Some(&constraint), new))
         }
@@ -184,7 +184,7 @@ fn is_unknown(call: &ModuleCall) -> bool {
 }
 
 impl Release {
-    /// Returns whether a ref means the old version: its tag, or its commit.
+    /// Returns whether a ref is the old version: its tag, or its commit.
     fn tagged(&self, name: &str) -> bool {
         let tag = name.strip_prefix("refs/tags/").unwrap_or(name);
         tag == self.old.tag || name == self.old.commit.as_str()
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// What a call comes to: `yes` and `no` say whether the new version is allowed.
+    /// The result of a call: `yes` and `no` mean whether the new version is allowed.
     fn outcome(release: &Release, call: &ModuleCall) -> String {
         if !Sources::of(release).may_be(call) {
             return "another module".to_owned();
@@ -300,7 +300,7 @@ mod tests {
             (
                 "acme/vpc/aws",
                 constraint("latest"),
-                "asks for a version: `latest` is not a comparison with a version",
+                "has an invalid version constraint: `latest` is not a comparison with a version",
             ),
             (
                 "acme/…",

@@ -1,6 +1,6 @@
-//! Releases of modules: which version follows which, and the stacks whose calls resolve to the old one.
+//! Releases of modules: the step between two versions, and the stacks whose calls resolve to the old one.
 //!
-//! Versions are tags of the repository. This module does not know what policies make of a release.
+//! Versions are tags of the repository. This module doesn't know how policies use a release.
 
 mod consumers;
 mod requested;

@@ -1,16 +1,16 @@
-//! Which version a call of a module asks for.
+//! The version in a call of a module.
 
 use std::fmt;
 
 use crate::change::{CallVersion, ModuleCall};
 use crate::project::module::{AddressKind, CallSource};
 
-/// What a call asks for.
+/// The version in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedVersion {
-    /// Whatever is newest.
+    /// The newest.
     Newest,
-    /// What a constraint allows, as written.
+    /// A constraint, as written.
     Constraint(String),
     /// This tag, branch or commit of a repository.
     Ref(String),
@@ -27,11 +27,11 @@ impl fmt::Display for RequestedVersion {
     }
 }
 
-/// Returns what a call asks for: nothing if it takes the default branch of a repository.
+/// Returns the version in a call: `None` for the default branch of a repository.
 ///
 /// # Errors
 ///
-/// What only Terraform knows.
+/// The part that only Terraform can evaluate.
 pub(super) fn asked(
     call: &ModuleCall,
     source: &CallSource,

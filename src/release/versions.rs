@@ -23,7 +23,7 @@ impl ReleaseName {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for a message.
+    /// The problem, for a message.
     pub fn parse(written: &str) -> Result<Self, String> {
         const SHAPE: &str = "write the module, its old version and its new one: `vpc@1.3.0..1.4.0`";
         let parts = written.split_once('@').and_then(|(module, versions)| {
@@ -115,7 +115,7 @@ impl Release {
     ///
     /// # Errors
     ///
-    /// If there is no such module or version, or git cannot answer.
+    /// If there is no such module or version, or git fails.
     pub fn find(
         name: &ReleaseName,
         project: &Project,

@@ -1,15 +1,16 @@
-//! Puts together what is alike, where there is too much of it to tell one by one.
+//! Groups equal items in lists that would be too long otherwise.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// How many alike are told one by one.
+/// How many equal items are listed one by one.
 const MOST: usize = 5;
 
-/// How many of more than that are named.
+/// How many items of a longer group are named.
 const NAMED: usize = 3;
 
-/// Returns items in their order, each by itself, except that many alike stand together where the first of them is.
+/// Returns items in order, each by itself. Many equal ones form a group at the position of the
+/// first.
 pub(super) fn alike<T, K: Hash + Eq>(
     items: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
@@ -33,7 +34,7 @@ pub(super) fn alike<T, K: Hash + Eq>(
         .collect()
 }
 
-/// Returns the name of one, or the names of the first of many and how many more there are.
+/// Returns the name of one item, or the names of the first of many and the number of the others.
 pub(super) fn names<T>(group: &[T], name: impl Fn(&T) -> String) -> String {
     if let [one] = group {
         return name(one);

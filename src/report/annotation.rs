@@ -4,20 +4,16 @@ use std::io::{self, Write};
 
 use crate::diagnostic::Severity;
 
-/// An annotation, with its location in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Annotation<'a> {
-    /// Whether it is an error.
     pub severity: Severity,
     /// The file, relative to the root of the repository, with line and column, if there is one.
     pub location: Option<(&'a str, usize, Option<usize>)>,
-    /// The headline.
     pub title: &'a str,
-    /// The text; it may have several lines.
+    /// The text, which may have several lines.
     pub message: &'a str,
 }
 
-/// Writes an annotation.
 pub fn write_annotation(out: &mut impl Write, annotation: &Annotation<'_>) -> io::Result<()> {
     let command = match annotation.severity {
         Severity::Error => "error",

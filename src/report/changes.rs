@@ -1,4 +1,4 @@
-//! What has changed, and why a stack counts as changed: the words of text and JSON.
+//! Changes, and why a stack counts as changed, as text and JSON.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::change::{
 };
 use crate::git::{ChangedFile, FileChange, FileState};
 
-/// Returns which file makes a stack count as changed, and the steps from the stack to it.
+/// Returns the file that makes a stack count as changed, and the steps from the stack to it.
 pub(super) fn cause_text(cause: &ChangeCause) -> String {
     let file = file_text(&cause.file);
     match chain_text(&cause.chain) {
@@ -19,7 +19,7 @@ pub(super) fn cause_text(cause: &ChangeCause) -> String {
     }
 }
 
-/// Returns the path of a changed file, and what happened to it unless that is obvious.
+/// Returns the path of a changed file, and its change unless it is obvious.
 pub(super) fn file_text(file: &ChangedFile) -> String {
     let state = state_word(file.state);
     let change = match file.change {
@@ -41,7 +41,7 @@ pub(super) fn chain_text(chain: &[Use]) -> String {
     steps.join(", ")
 }
 
-/// Returns the reason that a trigger gives, and where it is written.
+/// Returns the reason in a trigger, and its position.
 pub(super) fn trigger_text(trigger: &Trigger) -> String {
     let state = state_word(trigger.state).map_or_else(String::new, |state| format!(", {state}"));
     let file = trigger.file.relative();
@@ -62,7 +62,7 @@ fn state_json(state: FileState) -> &'static str {
     state_word(state).unwrap_or("committed")
 }
 
-/// Returns what makes a file an input, and where that is written.
+/// Returns the reference that makes a file an input, and its position.
 fn use_text(step: &Use) -> String {
     let what = match &step.kind {
         UseKind::Watch => "watched".to_owned(),
@@ -95,7 +95,7 @@ pub(super) fn location_text(location: &Location) -> String {
     }
 }
 
-/// Returns what `ignore_changes` leaves out of an input, if anything.
+/// Returns the part of an input that `ignore_changes` excludes, if any.
 pub(super) fn ignored_text(ignored: &Ignored) -> Option<String> {
     match ignored {
         Ignored::Nothing => None,
@@ -119,14 +119,13 @@ pub(super) fn uncounted_text(change: &UncountedChange) -> String {
     format!("{text}, {}", why_uncounted_text(change))
 }
 
-/// What follows from a path that cannot be determined.
+/// The consequence of a path that cannot be determined.
 pub(super) const UNKNOWN_PATH: &str =
     "its path cannot be determined, so changes of the file do not count";
 
-/// How many unknown paths notes name.
 const MAX_UNKNOWN: usize = 5;
 
-/// Returns the notes about what reads files whose paths cannot be determined.
+/// Returns the notes about references to files whose paths cannot be determined.
 pub fn unknown_path_notes(unknown: &[Use]) -> Vec<String> {
     let named = unknown
         .iter()
@@ -165,7 +164,7 @@ fn why_uncounted_text(change: &UncountedChange) -> String {
     }
 }
 
-/// What changes are measured from, in every document about a selection of what has changed.
+/// The base of the changes, in each document about a selection of changed stacks.
 #[derive(Serialize)]
 pub(super) struct SinceJson<'a> {
     base: BaseJson<'a>,
@@ -176,7 +175,7 @@ pub(super) struct SinceJson<'a> {
 
 #[derive(Serialize)]
 struct BaseJson<'a> {
-    /// `null` if the base is the document of what was applied.
+    /// `null` if the base is the state.
     commit: Option<&'a str>,
     rule: String,
     reason: String,
@@ -241,7 +240,8 @@ impl<'a> FileJson<'a> {
 /// Why a stack counts as changed.
 #[derive(Serialize)]
 pub(super) struct CauseJson<'a> {
-    /// What makes the file an input of the stack: `own`, or the kind of the first step.
+    /// The reference that makes the file an input of the stack: `own`, or the kind of the first
+    /// step.
     rule: &'static str,
     #[serde(flatten)]
     file: FileJson<'a>,
@@ -270,28 +270,29 @@ impl<'a> CauseJson<'a> {
     }
 }
 
-/// Something that a stack depends on.
+/// An input of a stack.
 #[derive(Serialize)]
 pub(super) struct InputJson<'a> {
-    /// Absolute in the project; with wildcards where it stands for all that they match.
+    /// Absolute in the project; with wildcards if it matches several files.
     place: String,
     rule: &'static str,
     via: Vec<UseJson<'a>>,
-    /// The file that has changed there, or where its links lead; `null` if none has, or if changes
-    /// are not asked for.
+    /// The changed file there, or where its links lead; `null` if none has changed, or if changes
+    /// are not requested.
     changed: Option<FileJson<'a>>,
     /// The links from the place to the file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     links: Vec<UseJson<'a>>,
-    /// Files that differ there and do not count.
+    /// Changed files there that do not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uncounted: Vec<UncountedJson<'a>>,
-    /// The entries of `ignore_changes` that leave something out there; `true` if all of it is left out.
+    /// The entries of `ignore_changes` that exclude something there; `true` if they exclude all of
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     ignored: Option<IgnoredJson<'a>>,
 }
 
-/// What `ignore_changes` leaves out of an input.
+/// The part of an input that `ignore_changes` excludes.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum IgnoredJson<'a> {
@@ -299,7 +300,7 @@ enum IgnoredJson<'a> {
     Matching(&'a [String]),
 }
 
-/// A file that differs and does not count.
+/// A changed file that does not count.
 #[derive(Serialize)]
 struct UncountedJson<'a> {
     #[serde(flatten)]
@@ -355,7 +356,7 @@ fn rule(chain: &[Use]) -> &'static str {
 pub(super) struct TriggerJson<'a> {
     file: &'a str,
     state: &'static str,
-    /// What the trigger itself says.
+    /// The reason in the trigger.
     trigger_reason: &'a str,
 }
 

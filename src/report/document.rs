@@ -1,4 +1,4 @@
-//! The fields that every JSON document has, and the shape of one that cannot be filled.
+//! The common fields of all JSON documents, and the shape of an empty one.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::path::{Generation, InstanceKey, ProjectPath, StackPath};
 use crate::project::{Problems, Project};
 use crate::source::Sources;
 
-/// The format of all documents, with which each begins. Within a number, fields are only ever added.
+/// The first field of each document. Within a format number, fields are only added.
 pub(super) const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
@@ -81,13 +81,13 @@ impl<'a> LabelJson<'a> {
     }
 }
 
-/// What is wrong, in every document.
+/// The problems, in every document.
 #[derive(Serialize)]
 pub(super) struct ProblemsJson<'a> {
     /// Whether there are no problems except warnings.
     valid: bool,
     diagnostics: Vec<DiagnosticJson<'a>>,
-    /// What could not be read, as sentences.
+    /// The files that could not be read, as sentences.
     errors: Vec<String>,
 }
 
@@ -109,8 +109,8 @@ impl<'a> ProblemsJson<'a> {
     }
 }
 
-/// The document that a command writes. It keeps its shape even if errors leave nothing to write: then
-/// lists are empty, and everything else is null.
+/// The document that a command writes. It keeps its shape even if errors leave no data: then lists
+/// are empty, and all other fields are null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonDocument {
     /// Of `orch list`, `orch env`, `orch globals` and `orch validate`.
@@ -165,7 +165,7 @@ impl JsonDocument {
     }
 }
 
-/// The fields of a document that cannot be filled.
+/// The fields of a document without data.
 impl Serialize for JsonDocument {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -179,7 +179,7 @@ impl Serialize for JsonDocument {
     }
 }
 
-/// What changes are measured from, where that is unknown.
+/// The base of the changes if it is unknown.
 #[derive(Default, Serialize)]
 struct UnknownSinceJson {
     base: Option<()>,
@@ -187,8 +187,8 @@ struct UnknownSinceJson {
     changed_outside: Option<()>,
 }
 
-/// Writes a document that cannot be filled, with what is wrong; `is_about_changes` says whether it would
-/// have a base.
+/// Writes a document without data, with the problems; `is_about_changes` says whether it would have
+/// a base.
 pub fn write_problems(
     out: &mut impl Write,
     document: JsonDocument,

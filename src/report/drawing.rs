@@ -14,7 +14,7 @@ use crate::project::{Problems, Project};
 use crate::selection::graph::{Arrow, ArrowEnd, Graph};
 use crate::selection::select::Selection;
 
-/// What is to be drawn.
+/// The nodes and arrows of a graph.
 #[derive(Debug)]
 pub struct Drawing<'a> {
     project: &'a Project,

@@ -1,4 +1,4 @@
-//! How a command failed, in words, for a running run and for a recorded one.
+//! Describes how a command failed, for a running run and for a recorded one.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use crate::duration;
 use crate::printable::printable;
 use crate::record::journal::FailureRecord;
 
-/// Why stacks did not start once the state was lost.
+/// The cause for stacks that did not start because the state was lost.
 pub(super) const STATE_LOST: &str = "the state could no longer be written";
 
-/// Why stacks did not start whose plan was rejected.
+/// The cause for stacks that did not start because the plan was rejected.
 pub(super) const REJECTED: &str = "the plan was not approved";
 
-/// Returns how a command failed; `after` says after how long: `after 3.2s`.
+/// Returns how a command failed; `after` is the duration: `after 3.2s`.
 pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     let exact = |milliseconds: u64| duration::exact(Duration::from_millis(milliseconds));
     let how = match failure {
         FailureRecord::Exited { status } => format!("exit status {status}"),
         FailureRecord::Signalled { signal } => format!("ended by {}", signal_name(*signal)),
         FailureRecord::Interrupted { signal } => format!("interrupted by {}", signal_name(*signal)),
-        // Its limit is no measured time, and the two side by side would read as one.
+        // Its limit is no measured duration, and the two side by side would read as one.
         FailureRecord::TimedOut { timeout_ms } => {
             format!("took longer than {}, ended", exact(*timeout_ms))
         }
@@ -43,8 +43,8 @@ pub(super) fn failed(failure: &FailureRecord, after: &str) -> String {
     format!("{} {after}", printable(&how))
 }
 
-/// Returns how long something took, and how many attempts if it was more than one; `preposition` is
-/// for a single one.
+/// Returns a duration, and the number of attempts if there were several; `preposition` is for a
+/// single one.
 pub(super) fn after(preposition: &str, attempts: u32, elapsed: Duration) -> String {
     let elapsed = duration::show(elapsed);
     match attempts {

@@ -37,7 +37,6 @@ impl ReportFormat {
         ReportFormat::TerragruntCsv,
     ];
 
-    /// Returns the name of the format.
     pub fn name(self) -> &'static str {
         match self {
             ReportFormat::Json => "json",
@@ -61,7 +60,6 @@ impl ReportFormat {
         }
     }
 
-    /// Returns the format with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }

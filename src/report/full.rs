@@ -1,4 +1,4 @@
-//! The report of a run as JSON: everything known about it.
+//! The report of a run as JSON, with all its data.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ struct ReportJson<'a> {
     format: u32,
     run: RunJson<'a>,
     stacks: StacksJson<'a>,
-    /// What policies have answered.
+    /// The answers of policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evaluated: Vec<EvaluatedJson<'a>>,
 }
@@ -34,7 +34,7 @@ struct RunJson<'a> {
     directory: &'a str,
     started_at: String,
     ended_at: Option<String>,
-    /// The time of the last event on record.
+    /// The time of the last recorded event.
     last_at: String,
     elapsed_ms: Option<u64>,
     direction: &'a DirectionRecord,
@@ -143,7 +143,6 @@ fn cause_json(stack: ShownStack) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-/// Writes everything known about a run as JSON.
 pub(super) fn write_report_json(
     out: &mut impl Write,
     run: &ShownRun,

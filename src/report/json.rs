@@ -1,4 +1,4 @@
-//! Stacks and their environments as JSON, for programs.
+//! Stacks and their environments as JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -28,7 +28,7 @@ struct StackJson<'a> {
     id: Option<&'a str>,
     name: &'a str,
     description: Option<&'a str>,
-    /// How it stands, where the state was asked.
+    /// Its status, if the state was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     tags: Vec<&'a str>,
@@ -84,25 +84,24 @@ struct ListJson<'a, T> {
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
     stacks: T,
-    /// The stacks that are on record and not here, if `--status` asks for them.
+    /// The recorded stacks that this commit lacks, if `--status` selects them.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<Vec<MissingJson<'a>>>,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
 }
 
-/// What `orch list` shows.
+/// The output of `orch list`.
 #[derive(Debug)]
 pub struct StackList<'a> {
     /// All constraints.
     pub graph: &'a Graph,
-    /// The stacks.
     pub selection: &'a Selection,
-    /// The same stacks, in the order in which they are shown.
+    /// The same stacks, in the order of the list.
     pub listed: &'a [StackIndex],
-    /// How all stacks stand, where that was asked.
+    /// The statuses of all stacks, if requested.
     pub standings: Option<&'a Standings>,
-    /// The stacks that are on record and not here, as far as they are wanted.
+    /// The recorded stacks that this commit lacks, as far as they are requested.
     pub missing: &'a [(&'a str, &'a MissingStack)],
 }
 
@@ -120,7 +119,6 @@ impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
     }
 }
 
-/// Writes the stacks of a selection.
 pub fn write_list(
     out: &mut impl Write,
     project: &Project,
@@ -197,7 +195,7 @@ pub fn write_list(
     writeln!(out)
 }
 
-/// Writes the removed stacks, in a list without any others.
+/// Writes removed stacks, in a list without any others.
 pub fn write_removed(
     out: &mut impl Write,
     project: &Project,
@@ -228,17 +226,16 @@ fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> Predece
     }
 }
 
-/// The environment of a stack, and where its variables come from.
+/// The environment of a stack, with the origins of its variables.
 #[derive(Debug)]
 pub struct ShownEnvironment<'a> {
     pub stack: StackIndex,
-    /// What a run changes.
+    /// The variables that a run adds or removes.
     pub environment: &'a Environment,
-    /// The definitions.
     pub origins: BTreeMap<&'a str, EnvOrigin<'a>>,
 }
 
-/// Writes what a run would add to the environment of each stack.
+/// Writes the variables that a run would add to the environment of each stack.
 pub fn write_environments(
     out: &mut impl Write,
     project: &Project,
@@ -261,7 +258,7 @@ pub fn write_environments(
         path: PathJson<'a>,
         /// `null` removes a variable.
         env: &'a Environment,
-        /// Where the variables are defined that the configuration sets or removes.
+        /// The positions of the variables that the configuration sets or removes.
         definitions: BTreeMap<&'a str, DefinitionJson<'a>>,
     }
     #[derive(Serialize)]

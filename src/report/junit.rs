@@ -18,7 +18,6 @@ use crate::record::logs::Logs;
 const QUOTED: usize = 16 << 10;
 const QUOTED_OF_ALL: usize = 8 << 20;
 
-/// Writes a run as `JUnit` XML.
 pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Result<()> {
     let header = &run.record.header;
     let command = words(&header.command);
@@ -61,8 +60,8 @@ pub(super) fn write_junit(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> 
     writeln!(out)
 }
 
-/// Returns how a stack ended, in the words of `JUnit`: a failed stack is a failure, one whose end is
-/// unknown an error, and one that did not run, or is running, is skipped.
+/// Returns the outcome of a stack in `JUnit`: a failed stack is a failure, one with an unknown end
+/// an error, and one that did not run, or is running, is skipped.
 fn status(run: &ShownRun, stack: ShownStack, logs: &Logs, left: &mut usize) -> TestCaseStatus {
     let message = stack.cause().unwrap_or_else(|| stack.outcome().to_owned());
     let mut status = match &stack.record.state {
@@ -96,7 +95,7 @@ fn status(run: &ShownRun, stack: ShownStack, logs: &Logs, left: &mut usize) -> T
     status
 }
 
-/// Returns where to find the output that is not quoted.
+/// Returns where to find the rest of the output.
 fn left_out(stack: ShownStack, logs: &Logs) -> String {
     let attempt = stack.record.attempts.last();
     match attempt.and_then(|attempt| stack.log_place(logs, attempt)) {
@@ -105,12 +104,12 @@ fn left_out(stack: ShownStack, logs: &Logs) -> String {
     }
 }
 
-/// Returns a text without what XML cannot write.
+/// Returns a text without the characters that XML forbids.
 fn xml(text: &str) -> XmlString {
     in_xml(text).into()
 }
 
-/// Returns lines without what XML cannot write.
+/// Returns lines without the characters that XML forbids.
 fn xml_lines(lines: &[String]) -> XmlString {
     let lines: Vec<String> = lines.iter().map(|line| in_xml(line)).collect();
     lines.join("\n").into()

@@ -1,4 +1,4 @@
-//! Stacks that are on record and not here: what git proves about them, or why nothing.
+//! Recorded stacks that this commit lacks: the proof of their removal, or why there is none.
 
 use std::io::{self, Write};
 
@@ -9,12 +9,12 @@ use super::state::{columns, entry_lines};
 use crate::change::{MissingStack, ProvenRemoval, RemovedBy};
 use crate::git::CommitId;
 use crate::plan::entry::PlannedAction;
-use crate::plan::planner::ForeseenRemoval;
+use crate::plan::planner::RemovalOutlook;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
 use crate::state::document::Entry;
 
-/// What programs read of such a stack.
+/// Such a stack as JSON.
 #[derive(Serialize)]
 pub(super) struct MissingJson<'a> {
     path: &'a str,
@@ -22,19 +22,19 @@ pub(super) struct MissingJson<'a> {
     id: Option<&'a str>,
     name: &'a str,
     tags: &'a [String],
-    /// What proves that it was removed.
+    /// The proof that it was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<EvidenceJson<'a>>,
-    /// Why nothing does.
+    /// Why there is no proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<WhyJson>,
 }
 
 #[derive(Serialize)]
 struct EvidenceJson<'a> {
-    /// The commit whose code made it; `null` if that is unknown, and nothing is to be destroyed.
+    /// The commit that last applied it; `null` if that is unknown, and nothing is destroyed.
     seen: Option<&'a str>,
-    /// What removed it: `commit`, `key` of `for_each`, or a `removed` `block`.
+    /// The kind of proof: `commit`, `key` of `for_each`, or a `removed` `block`.
     removed_by: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<&'a str>,
@@ -43,7 +43,7 @@ struct EvidenceJson<'a> {
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
-    /// Whether that block says that what the stack has made is destroyed.
+    /// Whether that block destroys the stack's resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     destroy: Option<bool>,
 }
@@ -91,7 +91,7 @@ impl<'a> EvidenceJson<'a> {
     }
 }
 
-/// Returns how a stack that is not here stands, and why: `removed in 4f2c81d`.
+/// Returns the status of a stack that this commit lacks, and why: `removed in 4f2c81d`.
 pub fn missing_text(stack: &MissingStack) -> String {
     match &stack.evidence {
         Ok(removal) => match &removal.by {
@@ -103,23 +103,23 @@ pub fn missing_text(stack: &MissingStack) -> String {
     }
 }
 
-/// A stack that is on record and not here.
+/// A recorded stack that this commit lacks, with its removal.
 #[derive(Debug)]
 pub struct MissingStory<'a> {
-    /// Its key on record.
+    /// Its key in the state.
     pub path: &'a str,
-    /// What is on record.
     pub entry: &'a Entry,
-    /// What git proves.
+    /// The proof of its removal, according to git.
     pub stack: &'a MissingStack,
-    /// What becomes of it.
-    pub foreseen: ForeseenRemoval,
+    /// What an apply would do.
+    pub outlook: RemovalOutlook,
 }
 
-/// How many stacks are named that are destroyed before a stack, after it, or use it; JSON has all.
+/// The most stacks that are named before a stack, after it, or as its users; JSON has all.
 const MAX_NAMED: usize = 10;
 
-/// Writes what is on record of stacks that are not here, what git proves about each, and what becomes of it.
+/// Writes the records of stacks that this commit lacks, the proofs of removal, and what an apply
+/// would do.
 pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::Result<()> {
     for (number, story) in stories.iter().enumerate() {
         if number > 0 {
@@ -136,12 +136,12 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
         if let Err(why) = &story.stack.evidence {
             line("fix", &why.fix());
         }
-        let ForeseenRemoval {
+        let RemovalOutlook {
             action,
             blocked,
             order,
             users,
-        } = &story.foreseen;
+        } = &story.outlook;
         if let Some((why, way_out)) = blocked {
             line("blocked", why);
             line("fix", way_out);
@@ -164,7 +164,8 @@ pub fn write_missing(out: &mut impl Write, stories: &[MissingStory<'_>]) -> io::
     Ok(())
 }
 
-/// Returns in which order stacks are destroyed, of which this is one: a line for each of those around it.
+/// Returns the order in which stacks are destroyed, including this one: a line for each stack near
+/// it.
 fn order_texts(order: &[String], this: &str) -> Vec<String> {
     let Some(place) = order.iter().position(|path| path == this) else {
         return Vec::new();
@@ -195,7 +196,7 @@ fn order_texts(order: &[String], this: &str) -> Vec<String> {
     texts
 }
 
-/// Writes the same as JSON.
+/// Like [`write_missing`], as JSON.
 pub fn write_missing_json(
     out: &mut impl Write,
     project: &Project,
@@ -226,15 +227,15 @@ pub fn write_missing_json(
         problems: ProblemsJson<'a>,
     }
     let missing = stories.iter().map(|story| {
-        let foreseen = &story.foreseen;
-        let blocked = foreseen.blocked.as_ref();
+        let outlook = &story.outlook;
+        let blocked = outlook.blocked.as_ref();
         RecordedJson {
             stack: MissingJson::new(story.path, story.stack),
             entry: story.entry,
-            actions: [foreseen.action.word()],
+            actions: [outlook.action.word()],
             blocked: blocked.map(|(detail, way_out)| BlockedJson { detail, way_out }),
-            order: &foreseen.order,
-            used_by: &foreseen.users,
+            order: &outlook.order,
+            used_by: &outlook.users,
         }
     });
     let document = DocumentJson {

@@ -1,8 +1,8 @@
-//! What people and programs read: text, JSON, and drawings of the graph.
+//! The output for people and programs: text, JSON, and drawings of the graph.
 //!
-//! Everything here writes to a given [`std::io::Write`]. Text from disk goes
-//! through [`crate::printable`]. JSON has structs of its own, so that a change of the domain cannot
-//! silently change the format.
+//! Everything here writes to a given [`std::io::Write`]. Text from disk is passed through
+//! [`crate::printable`]. JSON has its own structs, so that a change of the domain cannot silently
+//! change the format.
 
 mod alike;
 mod annotation;

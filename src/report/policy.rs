@@ -1,4 +1,4 @@
-//! What policies are attached to, and what they answer.
+//! The policies, the stacks and modules that they are attached to, and their answers.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub struct ValidPolicy<'a> {
     pub name: &'a str,
     /// Its file, from the project root.
     pub file: &'a str,
-    /// The version of Rego that it is written in.
+    /// The Rego version that it is written in.
     #[serde(rename = "rego")]
     pub dialect: Dialect,
     /// The stacks that it is attached to, in path order.
@@ -26,7 +26,6 @@ pub struct ValidPolicy<'a> {
     pub modules: Vec<&'a str>,
 }
 
-/// Writes policies and what they are attached to.
 pub fn write_policies(
     out: &mut impl Write,
     is_json: bool,
@@ -73,7 +72,7 @@ pub fn write_policies(
     Ok(())
 }
 
-/// Writes what a policy answers; nothing as text if it fails.
+/// Writes the answer of a policy; as text, nothing if it fails.
 pub fn write_answer(
     out: &mut impl Write,
     is_json: bool,

@@ -1,4 +1,4 @@
-//! Which stacks policies name when others have ended, and the loops among them.
+//! The stacks that policies request when others have ended, and the loops among them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
@@ -11,20 +11,19 @@ use super::document::FORMAT;
 use crate::path::StackPath;
 use crate::printable::printable;
 
-/// That policies name a stack when another one has ended.
+/// Policies request a stack when another one has ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PolicyArrow {
-    /// The stack that has ended.
     pub from: StackPath,
     /// How it has ended.
     pub state: &'static str,
-    /// The stack that is named.
+    /// The requested stack.
     pub to: StackPath,
-    /// The policies that name it.
+    /// The policies that request it.
     pub policies: Vec<String>,
 }
 
-/// Who names whom.
+/// The requests of policies between stacks.
 #[derive(Debug, Default)]
 pub struct PolicyGraph {
     arrows: Vec<PolicyArrow>,
@@ -32,15 +31,15 @@ pub struct PolicyGraph {
 }
 
 impl PolicyGraph {
-    /// Returns the graph of these arrows, of which one is for each pair of stacks and state.
+    /// Returns the graph of these arrows, of which there is one for each pair of stacks and state.
     pub fn new(mut arrows: Vec<PolicyArrow>) -> Self {
         arrows.sort();
         let loops = loops(&arrows);
         PolicyGraph { arrows, loops }
     }
 
-    /// Returns a chain of stacks and policies for each group of stacks that lead back to themselves:
-    /// `/a → retry (FAILED) → /a`. In each group, it is a shortest one through its first stack.
+    /// Returns a chain of stacks and policies for each group of stacks in a loop: `/a → retry
+    /// (FAILED) → /a`. In each group, it is a shortest one through its first stack.
     pub fn loops(&self) -> impl Iterator<Item = String> {
         self.loops.iter().map(|arrows| {
             let mut chain = String::new();
@@ -71,7 +70,7 @@ impl PolicyGraph {
         Ok(())
     }
 
-    /// Writes the graph in the language of Graphviz: what follows a failure is dashed, loops are red.
+    /// Writes the graph for Graphviz: follow-ups of failures are dashed, loops are red.
     pub fn write_dot(&self, out: &mut impl Write) -> io::Result<()> {
         let quoted = |text: &str| {
             let text = printable(text);
@@ -139,7 +138,7 @@ fn loops(arrows: &[PolicyArrow]) -> Vec<Vec<usize>> {
     loops
 }
 
-/// Returns the arrows of a shortest way from a stack to itself.
+/// Returns the arrows of a shortest path from a stack to itself.
 fn way_back(
     graph: &DiGraph<&StackPath, usize>,
     start: NodeIndex,

@@ -12,7 +12,7 @@ use crate::printable::printable;
 #[derive(Debug)]
 pub struct TestLine {
     pub file: String,
-    /// The line that it begins in, from 1.
+    /// Its first line, from 1.
     pub line: u32,
     pub name: String,
     pub end: TestEnd,
@@ -21,23 +21,19 @@ pub struct TestLine {
 
 #[derive(Debug)]
 pub enum TestEnd {
-    /// It is true.
     Passed,
-    /// It is not.
     Failed,
-    /// It was not run.
     Skipped,
     /// A rule failed, or the limits were exceeded.
     Error {
         /// The file that the problem is in: that of the test, or of the policy.
         file: String,
-        /// What is wrong.
         problem: Problem,
     },
 }
 
 impl TestEnd {
-    /// Returns whether the test has not passed, although it was run.
+    /// Returns whether the test was run and has not passed.
     pub fn is_failure(&self) -> bool {
         matches!(self, TestEnd::Failed | TestEnd::Error { .. })
     }
@@ -52,7 +48,7 @@ impl TestEnd {
     }
 }
 
-/// Writes how tests ended, and how many in which way; nothing as text if there are none.
+/// Writes the results of tests, and their counts; as text, nothing if there are none.
 pub fn write_tests(out: &mut impl Write, is_json: bool, tests: &[TestLine]) -> io::Result<()> {
     if is_json {
         return write_json(out, tests);

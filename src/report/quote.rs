@@ -1,4 +1,4 @@
-//! What a command printed, as text for reports: its end, or its beginning and its end.
+//! Excerpts of a command's output for reports: its end, or its beginning and its end.
 
 use std::io;
 
@@ -82,8 +82,8 @@ fn error_in(text: &str) -> Option<String> {
     Some(format!("{}, {place}", lines[at]))
 }
 
-/// Returns what a log has of stdout from an offset on, of about this many bytes, if there is any. Where
-/// that is too long, the middle is left out, and a line says how much that is and which command shows
+/// Returns stdout of a log from an offset on, about this many bytes of it, if there is any. If it
+/// is too long, the middle is left out, with a line that gives the size and a command that shows
 /// all. If the log cannot be read, the text says so.
 pub(super) fn excerpt(
     log: io::Result<LogReader>,
@@ -97,8 +97,8 @@ pub(super) fn excerpt(
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the line that says how much is left out where it stands, and which command shows all, if any
-/// does.
+/// Returns the line in place of the left-out part, with its size and the command that shows all, if
+/// there is one.
 pub(super) fn left_out_line(left_out: u64, shown_by: Option<&str>) -> String {
     let size = bytes(left_out);
     match shown_by {
@@ -131,7 +131,7 @@ fn excerpt_of(
             first.extend_from_slice(&room[..length]);
         }
     }
-    // A log of any length is not read between the two.
+    // The part between the two may be long, and is not read.
     let start = log.tail(usize::MAX, limit as u64)?.max(at);
     log.skip_to(start)?;
     let mut last = Vec::new();
@@ -208,7 +208,7 @@ fn kept(text: &str, limit: usize) -> usize {
 }
 
 /// Turns command output into text that any format can quote. A carriage return starts a new line:
-/// what a terminal would paint over was printed, too.
+/// text that a terminal would overwrite was printed, too.
 fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = anstream::adapter::strip_str(&text)

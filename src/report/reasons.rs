@@ -1,4 +1,4 @@
-//! Why a stack is selected: the words of text and JSON.
+//! Why a stack is selected, as text and JSON.
 
 use serde::Serialize;
 
@@ -89,7 +89,7 @@ pub(super) struct ReasonJson<'a> {
     pub(super) evidence: Option<EvidenceJson<'a>>,
 }
 
-/// What a reason rests on, for those that rest on more than the command line.
+/// The data behind a reason that depends on more than the command line.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum EvidenceJson<'a> {
@@ -101,7 +101,7 @@ pub(super) enum EvidenceJson<'a> {
         file: &'a str,
         line: usize,
     },
-    /// Another stack, and where one of the two refers to the other.
+    /// Another stack, and the position of the reference between the two.
     Stack {
         stack: &'a str,
         file: &'a str,

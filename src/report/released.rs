@@ -1,6 +1,6 @@
-//! How a stack stands at the release of a module: the words of text and JSON.
+//! The status of a stack at the release of a module, as text and JSON.
 //!
-//! The source of a call is not shown: it may hold a password.
+//! The source of a call is not shown: it may contain a password.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::changes::{UseJson, chain_text, location_text};
 use crate::release::{Consumer, RequestedVersion};
 use crate::selection::select::Released;
 
-/// Returns which policies name a stack, and what its call makes of the new version.
+/// Returns the policies that select a stack, and whether its call allows the new version.
 pub(super) fn released_text(released: &Released) -> String {
     let Released {
         module, old, new, ..
@@ -23,7 +23,7 @@ pub(super) fn released_text(released: &Released) -> String {
     format!("{word} {policies}, release of {module} {old}..{new}: {call}")
 }
 
-/// Returns why a stack is left out of a release.
+/// Returns why a release leaves out a stack.
 pub(super) fn unreleased_text(released: &Released) -> String {
     let Released {
         module, old, new, ..
@@ -57,7 +57,7 @@ fn call_text(released: &Released) -> String {
     format!("its call in {place} ({asked}{via}) resolves to {old} and {allows}")
 }
 
-/// How a stack stands at the release of a module.
+/// The status of a stack at the release of a module.
 #[derive(Serialize)]
 pub(super) struct ReleasedJson<'a> {
     module: &'a str,

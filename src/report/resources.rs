@@ -1,9 +1,9 @@
-//! Describes what a command changed or would change.
+//! Describes the changes of a command.
 
 use crate::record::journal::ChangesRecord;
 
-/// Returns how many resources are added, changed and destroyed: `+3 ~1 -0`; or, if there are no
-/// numbers, whether there are changes.
+/// Returns how many resources are added, changed and destroyed: `+3 ~1 -0`; without numbers,
+/// whether there are changes.
 pub(super) fn changes_text(changes: &ChangesRecord) -> String {
     let Some(resources) = changes.resources.as_ref().filter(|_| changes.any) else {
         return if changes.any { "changes" } else { "no changes" }.to_owned();

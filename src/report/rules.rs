@@ -17,7 +17,7 @@ pub(super) struct RulesJson<'a> {
     prevent_resource_destroy: Option<RuleJson<'a, &'a ProtectedResources>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     create_before_destroy: Option<RuleJson<'a, bool>>,
-    /// What is ignored, as written: `["all"]` for every input.
+    /// The ignored inputs as written: `["all"]` for every input.
     #[serde(skip_serializing_if = "Option::is_none")]
     ignore_changes: Option<RuleJson<'a, Vec<String>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -30,7 +30,7 @@ pub(super) struct RulesJson<'a> {
 #[derive(Serialize)]
 struct RuleJson<'a, T> {
     value: T,
-    /// None of a rule that is only on record.
+    /// `None` for a rule that is only recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -21,25 +21,24 @@ use crate::record::journal::{Brief, JournalError, RunRecord, RunStatus, StackSta
 #[derive(Debug)]
 pub struct ListedRun {
     pub id: String,
-    /// What its journal says, if it can be read.
+    /// The contents of its journal, if it is readable.
     pub brief: Result<Brief, JournalError>,
 }
 
 /// A run that is shown in full.
 #[derive(Debug)]
 pub struct ShownRun {
-    /// What its journal says.
+    /// The contents of its journal.
     pub record: RunRecord,
-    /// The earlier runs of its workflow, the latest first, as far as they are here.
+    /// The earlier runs of its workflow, the latest first, as far as they are on this machine.
     pub earlier: Vec<RunRecord>,
-    /// How it went.
     pub state: RunStatus,
-    /// Where its journal and logs are.
+    /// The location of its journal and logs.
     pub folder: PathBuf,
 }
 
 impl ShownRun {
-    /// Takes what the journals of a run and of the earlier ones of its workflow say, the latest first.
+    /// Takes the journals of a run and of the earlier runs of its workflow, the latest first.
     pub fn new(
         mut record: RunRecord,
         earlier: Vec<RunRecord>,

@@ -1,4 +1,4 @@
-//! How a stack stands according to the document of applied stacks: the words of text and JSON.
+//! The status of a stack according to the state, as text and JSON.
 
 use serde::Serialize;
 
@@ -9,7 +9,6 @@ use crate::git::CommitId;
 /// How many parts that differ are named; JSON has all.
 const MAX_PARTS: usize = 5;
 
-/// Returns how a stack stands, and why.
 pub(super) fn standing_text(standing: &Standing) -> String {
     let word = standing.status().word();
     match why_text(standing) {
@@ -18,7 +17,7 @@ pub(super) fn standing_text(standing: &Standing) -> String {
     }
 }
 
-/// Returns why a stack stands as it does, where there is more to say than the word.
+/// Returns the reason for the status of a stack, if there is more to say than the word.
 pub(super) fn why_text(standing: &Standing) -> Option<String> {
     match standing {
         Standing::Failed(why) => Some((*why).to_owned()),
@@ -69,7 +68,6 @@ fn difference_text(difference: &Difference) -> String {
     texts.join("; ")
 }
 
-/// How a stack stands.
 #[derive(Serialize)]
 pub(super) struct StandingJson<'a> {
     status: &'static str,
@@ -79,7 +77,7 @@ pub(super) struct StandingJson<'a> {
     /// The parts of its inputs that differ.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     parts: &'a [String],
-    /// A file that has changed, where git can tell.
+    /// The changed file, if git shows one.
     #[serde(flatten)]
     cause: Option<CauseJson<'a>>,
 }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_terraform_does_is_the_command() {
+    fn terraform_action_is_its_command() {
         let parts = |line: &str| {
             let words = line.split(' ').map(|word| Argument(word.into()));
             let (command, arguments) = command(&words.collect::<Vec<_>>());

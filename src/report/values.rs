@@ -28,7 +28,7 @@ pub struct Evaluation<'a> {
 pub struct EvaluatedExpression<'a> {
     /// The expression as written.
     pub text: &'a str,
-    /// Its value; `None` if something is wrong.
+    /// Its value; `None` if it is invalid.
     pub value: Option<&'a Value>,
 }
 

@@ -1,7 +1,7 @@
-//! Runs whose steps depend on what happened before in the same run.
+//! Runs whose steps depend on earlier results of the same run.
 //!
-//! A [`Director`] says which steps of a turn are needed when its time has come, and what goes on record of
-//! it. This module does not know what it decides by.
+//! A [`Director`] decides which steps of a turn are needed when the turn is due, and what is recorded of it. This
+//! module doesn't know how it decides.
 
 use std::cell::RefCell;
 
@@ -20,11 +20,10 @@ pub trait Director {
     /// If the attempt fails instead.
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure>;
 
-    /// Hears how a turn ended, and returns what was found out that goes on record with it; `None` if nothing
-    /// but the outcome does.
+    /// Receives the result of a turn. Returns the findings to record with it; `None` if only the outcome is recorded.
     fn ended(&mut self, ending: &Ending) -> Option<Findings>;
 
-    /// Hears that a turn was added: the next by number.
+    /// Receives an added turn: the next by number.
     fn added(&mut self, _turn: &Turn) {}
 
     /// Returns the command of a step of a turn that was added.
@@ -32,21 +31,21 @@ pub trait Director {
         unreachable!("who adds turns knows their commands")
     }
 
-    /// Changes the command of a step that a turn began with, by what has happened since.
+    /// Adapts the command of a step to the results so far.
     fn amend(&self, _turn: TurnIndex, _task: &mut Task) {}
 
-    /// Returns whether a turn that ends now has left undone what nobody has approved.
+    /// Returns whether a turn ends without doing something that needed approval and had none.
     fn is_unconfirmed(&self, _turn: TurnIndex) -> bool {
         false
     }
 
-    /// Returns what is known of a turn that has just ended, for policies.
+    /// Returns the facts of a turn that has just ended, for policies.
     fn facts(&self, _ending: &Ending) -> TurnFacts {
         TurnFacts::default()
     }
 }
 
-/// The director of a run, if it has one. It is asked from two places, one after the other.
+/// The director of a run, if it has one. Two places ask it, one after the other.
 pub(super) type SharedDirector<'a, 'd> = &'a RefCell<Option<&'d mut dyn Director>>;
 
 /// Runs the steps that are needed.

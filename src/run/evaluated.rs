@@ -1,4 +1,4 @@
-//! What policies answered when a turn had ended, and what became of that.
+//! The answers of policies to the end of a turn, and their effect.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::run::turn::TurnIndex;
 pub enum TurnState {
     /// It has not started.
     Queued,
-    /// It is asked what it would change.
+    /// Its tool is planning.
     Planning,
-    /// It would change something, and nobody has approved that: nothing was done.
+    /// It has changes that were not approved, so nothing was done.
     Unconfirmed,
     /// The command of a tracked run is running.
     Applying,
@@ -26,16 +26,15 @@ pub enum TurnState {
     Failed,
     /// It was interrupted when the run was.
     Stopped,
-    /// It never started, since the plan was not approved.
+    /// It never started, because the plan was not approved.
     Discarded,
-    /// It never started, since another one failed.
+    /// It never started, because another one failed.
     Canceled,
-    /// It never started, since it runs after a failed one, or the run ended before.
+    /// It never started, because it runs after a failed one, or the run ended before.
     Skipped,
 }
 
 impl TurnState {
-    /// All states.
     pub const ALL: [TurnState; 11] = [
         TurnState::Queued,
         TurnState::Planning,
@@ -68,58 +67,56 @@ impl TurnState {
     }
 }
 
-/// What policies have answered to the end of a turn, and what became of that.
+/// The answers of policies to the end of a turn, and their effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnEvaluation {
     /// The turn; none if it was one of a run that this one resumes.
     pub turn: Option<TurnIndex>,
-    /// The stack of the turn.
     pub stack: StackPath,
     /// The run of the turn and which turn of its stack it was there, from 1, if that is another run.
     pub earlier: Option<(String, u32)>,
-    /// How it ended.
     pub state: TurnState,
-    /// What each policy has answered, in the order of their names.
+    /// The answer of each policy, by policy name.
     pub policies: Vec<PolicyAnswer>,
     /// The turns that were added.
     pub queued: Vec<Follow>,
-    /// Turns that were to come anyway.
+    /// Turns that would have run anyway.
     pub joined: Vec<Follow>,
-    /// What was asked for and does not follow.
+    /// Requested follow-ups that do not run.
     pub dropped: Vec<DroppedFollowUp>,
 }
 
 impl TurnEvaluation {
-    /// Returns whether the run has failed because of this.
+    /// Returns whether this fails the run.
     pub fn is_problem(&self) -> bool {
         let mut policies = self.policies.iter();
         let mut dropped = self.dropped.iter();
         policies.any(|policy| policy.problem.is_some() && !policy.is_ignored)
-            || dropped.any(|dropped| matches!(dropped.why, WhyDropped::Limit { .. }))
+            || dropped.any(|dropped| {
+                matches!(
+                    dropped.why,
+                    WhyDropped::Limit { .. } | WhyDropped::Ambiguous { .. }
+                )
+            })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyAnswer {
-    /// Its name.
     pub policy: String,
-    /// What it answered; nothing if it failed.
+    /// Its answer; empty if it failed.
     pub answer: PolicyOutput,
     /// How it failed, if it did.
     pub problem: Option<String>,
-    /// Whether such a failure is no failure of the run.
+    /// Whether its failure doesn't fail the run.
     pub is_ignored: bool,
-    /// How long it took.
     pub elapsed: Duration,
 }
 
-/// An error of a policy when a turn ended, or a stack that a policy asks for but that does not
-/// follow.
+/// An error of a policy, or a stack that a policy requests but that does not follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyProblem {
-    /// How bad it is.
     pub severity: ProblemSeverity,
-    /// What it is.
     pub text: String,
 }
 
@@ -127,7 +124,7 @@ pub struct PolicyProblem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
-    /// The user asked for it: `--exclude`.
+    /// The user asked for it, with `--exclude`.
     Note,
     /// It does not fail the run.
     Warning,
@@ -157,29 +154,29 @@ pub struct FollowReason {
     pub earlier: Option<(String, u32)>,
 }
 
-/// What was asked for and does not follow.
+/// A requested follow-up that does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedFollowUp {
-    /// What policies have named.
+    /// The name that the policies gave.
     pub name: String,
     pub policies: Vec<String>,
-    /// Why it does not follow.
     pub why: WhyDropped,
 }
 
 /// Why something does not follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyDropped {
-    /// No stack is called so.
+    /// No stack has that name.
     Unknown,
-    /// The run leaves the stack out.
+    /// The name is the id of one stack and the path of another.
+    Ambiguous { stacks: [StackPath; 2] },
+    /// The run excludes the stack.
     Excluded,
     /// A setting allows no more.
     Limit {
         setting: &'static str,
-        /// How many it allows.
         allowed: u32,
-        /// What led to it: `/c ← retry ← /c`.
+        /// The chain that led to it: `/c ← retry ← /c`.
         chain: String,
     },
 }

@@ -1,6 +1,6 @@
-//! What a run reports: events as they happen, and how each turn ended.
+//! The events of a run, and the results of its turns.
 //!
-//! Who shows or keeps them is a [`Sink`]; which there are is not known here.
+//! A [`Sink`] shows or stores events. This module doesn't know which sinks exist.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -13,13 +13,13 @@ use crate::run::evaluated::{FollowReason, TurnEvaluation};
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
-/// Shows or keeps what happens in a run.
+/// Shows or stores events of a run.
 pub trait Sink {
     /// Takes the next event.
     ///
     /// # Errors
     ///
-    /// If it cannot be kept; the run continues and informs the other sinks.
+    /// If it cannot be stored; the run continues and informs the other sinks.
     fn event(&mut self, event: &RunEvent) -> io::Result<()>;
 }
 
@@ -33,9 +33,7 @@ pub enum RunEvent {
     },
     /// A turn was added.
     Added {
-        /// Its number.
         turn: TurnIndex,
-        /// The turn itself.
         added: Turn,
         /// Why, if policies ask for it.
         follows: Option<FollowReason>,
@@ -57,9 +55,7 @@ pub enum RunEvent {
         turn: TurnIndex,
         /// The attempt that failed, from 1.
         attempt: u32,
-        /// How it failed.
         failure: Failure,
-        /// The time it took.
         elapsed: Duration,
         /// The time until the next attempt.
         wait: Duration,
@@ -69,32 +65,28 @@ pub enum RunEvent {
         turn: TurnIndex,
         /// How long it may take.
         timeout: Duration,
-        /// How long it has now to end by itself.
+        /// How long it has to end by itself.
         grace: Duration,
     },
     /// A command has asked for the terminal, which it does not have, and is interrupted.
     WantsTerminal {
         turn: TurnIndex,
-        /// How long it has now to end by itself.
+        /// How long it has to end by itself.
         grace: Duration,
     },
     /// The run has taken too long: nothing new starts, and what runs is interrupted.
     RunTimedOut {
         /// How long it may take.
         timeout: Duration,
-        /// How long commands have now to end by themselves.
+        /// How long commands have to end by themselves.
         grace: Duration,
         /// The turns whose command is running.
         running: Vec<TurnIndex>,
     },
     /// A command that took too long has not ended after its interrupt, and is killed.
     Killed(TurnIndex),
-    /// Not all output of an attempt was kept, or shown.
-    OutputLost {
-        turn: TurnIndex,
-        /// Why.
-        problem: String,
-    },
+    /// Some output of an attempt was not stored or shown.
+    OutputLost { turn: TurnIndex, problem: String },
     /// `orch` was asked to stop.
     Interrupted {
         /// The number of the signal.
@@ -106,17 +98,17 @@ pub enum RunEvent {
         /// Whether policies were being evaluated.
         is_evaluating: bool,
     },
-    /// It is known how a turn ended, or that it will not run.
+    /// The result of a turn is known, or that it will not run.
     Ended(Ending),
-    /// Policies were asked what follows from that.
+    /// Policies answered to the end of a turn.
     Evaluated(Arc<TurnEvaluation>),
-    /// What has happened can no longer be kept; the text says by whom, and why.
+    /// Events can no longer be stored; the text says where, and why.
     NotKept(String),
     /// The run is over: the last event.
     RunFinished(Arc<RunSummary>),
 }
 
-/// What is done about a signal: each further one is more severe.
+/// The reaction to a signal. Each further signal is handled more severely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reaction {
     /// Nothing new starts; each running command is interrupted once and may end by itself.
@@ -131,13 +123,12 @@ pub enum Reaction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
     pub turn: TurnIndex,
-    /// How it ended.
     pub outcome: Outcome,
     /// The time from the first attempt to the end of the last; zero if it did not run.
     pub elapsed: Duration,
     /// How often its command was started; none if it did not run.
     pub attempts: u32,
-    /// What it changed, or would change, if it succeeded and this is known.
+    /// The changes that it made, or would make, if it succeeded and they are known.
     pub changes: Option<ChangeSummary>,
 }
 
@@ -148,7 +139,7 @@ pub enum Outcome {
     Succeeded,
     /// A step did not succeed.
     Failed(Failure),
-    /// It was added, and would change something that nobody has approved: nothing was done.
+    /// It was added and has unapproved changes, so nothing was done.
     Unconfirmed,
     /// It comes after a failed one.
     Skipped {
@@ -176,7 +167,7 @@ pub enum Failure {
     WantedTerminal,
     /// It could not be started; the text says why.
     NotStarted(String),
-    /// It was not carried out, since something forbids it; the text says what.
+    /// It did not run, because something forbids it; the text says what.
     Refused(String),
     /// A condition of the stack does not hold; the text says which, without a secret.
     Condition(String),
@@ -194,14 +185,14 @@ pub enum CancelCause {
     RunTimedOut(Duration),
     /// The plan was not approved.
     Rejected,
-    /// What happens can no longer be put on record in the state.
+    /// The state can no longer be written.
     StateLost,
     /// Nothing was running, and nothing could start: a mistake in `orch`.
     Stuck,
 }
 
 impl CancelCause {
-    /// Returns whether what answers it still starts.
+    /// Returns whether turns that answer a failure still start.
     pub fn is_answered(self) -> bool {
         matches!(self, CancelCause::Failed(_) | CancelCause::Rejected)
     }
@@ -223,14 +214,14 @@ pub struct RunSummary {
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
-    /// Whether something that happened could not be put on record in the state.
+    /// Whether some results could not be recorded in the state.
     pub is_state_lost: bool,
-    /// Whether a policy failed, or a limit kept something from following.
+    /// Whether a policy failed, or a limit dropped a follow-up.
     pub has_policy_problem: bool,
 }
 
 impl RunSummary {
-    /// Returns whether everything that was wanted was done.
+    /// Returns whether everything that was requested is done.
     pub fn is_success(&self) -> bool {
         self.has_ended_well() && !self.has_policy_problem
     }
@@ -248,8 +239,8 @@ impl RunSummary {
         })
     }
 
-    /// Returns whether a turn changed something, or would, as far as that is known; also one of a run
-    /// that this one resumes.
+    /// Returns whether a turn made or would make changes, as far as is known. Counts turns of a run that this one
+    /// resumes.
     pub fn has_changes(&self) -> bool {
         let mut changes = self.endings.iter().filter_map(|ending| ending.changes);
         self.had_changes || changes.any(|changes| changes.has_changes)
@@ -278,7 +269,7 @@ impl RunSummary {
     }
 }
 
-/// The turns of a run, as far as its events have told.
+/// The turns of a run, as its events report them.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     all: Vec<Turn>,

@@ -1,4 +1,4 @@
-//! What policies are told of a run: the commit, the repository, and who runs `orch`.
+//! The facts of a run for policies: the commit, the repository, and the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::state::document::{Document, Entry};
 const NO_ANSWER: &str = "failed to ask git";
 
 impl Context {
-    /// Returns what policies are told of a run.
+    /// Returns the facts of a run for policies.
     pub fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
         let uncommitted = self.uncommitted();
         let repository = match Repository::open(&self.project.root) {
@@ -59,7 +59,7 @@ impl Context {
                 None => {
                     let what = "failed to look for uncommitted changes in the working tree";
                     return Err(Error::external(what)
-                        .hint("see what `git status` reports in this directory"));
+                        .hint("run `git status` in this directory to see the cause"));
                 }
             },
             metadata: metadata.to_vec(),
@@ -68,17 +68,17 @@ impl Context {
         })
     }
 
-    /// Reads the document of the state, and returns what it has on record of stacks, as policies are told it.
+    /// Reads the state document, and returns the records of stacks for policies.
     ///
     /// # Errors
     ///
-    /// If the document cannot be used, or git cannot answer.
+    /// If the document cannot be used, or git fails.
     pub fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, RecordedStack>> {
         let document = self.read_document()?;
         on_record(&self.project, &document)
     }
 
-    /// Reads the document of the state but computes no digests of the stacks.
+    /// Reads the state document but computes no digests of the stacks.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Context {
     }
 }
 
-/// Returns what a document has on record of the stacks of a project, as policies are told it.
+/// Returns the records of the stacks of a project, for policies.
 pub fn on_record(
     project: &Project,
     document: &Document,
@@ -109,7 +109,7 @@ pub fn on_record(
         })
         .collect();
     let distinct: BTreeSet<CommitId> = commits.values().cloned().collect();
-    // Without a repository, the ids are all that is known.
+    // Without a repository, only the ids are known.
     let texts = match Repository::open(&project.root) {
         Ok(repository) => repository.commit_texts(&distinct),
         Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => Ok(BTreeMap::new()),
@@ -129,7 +129,7 @@ pub fn on_record(
     Ok(entries.into_iter().filter_map(known).collect())
 }
 
-/// Returns what policies are told of a commit, given what it says of itself if it is here.
+/// Returns the input of policies for a commit, with its text if this clone has it.
 fn commit_input(id: &CommitId, text: Option<&CommitText>, branch: String) -> CommitInput {
     let text = text.cloned().unwrap_or_default();
     CommitInput {
@@ -141,7 +141,7 @@ fn commit_input(id: &CommitId, text: Option<&CommitText>, branch: String) -> Com
     }
 }
 
-/// Returns what policies are told of a repository and of its HEAD.
+/// Returns the facts of a repository and its HEAD for policies.
 pub fn repository_facts(project: &Project, repository: &Repository) -> Result<RunFacts> {
     let mut facts = RunFacts::default();
     let preferred = project.settings.default_remote.as_deref();
@@ -187,7 +187,7 @@ fn built_branch() -> String {
     names.find(|name| !name.is_empty()).unwrap_or_default()
 }
 
-/// Returns the owner and the name of a repository with this address; never what the address says of a user.
+/// Returns the owner and the name of a repository with this address, never the user in the address.
 fn names_in(url: &str) -> (String, String) {
     let path = match url.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),

@@ -1,7 +1,7 @@
-//! A run with policies, which say what follows when a turn has ended.
+//! A run with policies, which decide the follow-ups of ended turns.
 //!
-//! Policies are evaluated in a thread of their own, one turn at a time in the order in which turns ended, while
-//! the run goes on. They see all turns as they were when that turn ended, however long the evaluation takes.
+//! A thread evaluates policies, one turn at a time in the order of their ends, while the run continues. They see all
+//! turns as of the end of that turn, however long the evaluation takes.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -22,19 +22,17 @@ use crate::path::StackPath;
 use crate::project::attempt::Attempts;
 use crate::project::stack::StackIndex;
 
-/// What a follow-up of a stack is made of.
+/// The parts of a follow-up of a stack.
 #[derive(Debug, Clone)]
 pub(super) struct FollowUpTurn {
-    /// What is done with the stack.
     pub(super) operation: Operation,
-    /// What it allows its steps.
+    /// The limits and retries of its steps.
     pub(super) attempts: Attempts,
     pub(super) steps: Arc<[Step]>,
-    /// The first of them that does what those before have planned, if any plans.
+    /// The first step that applies the plan of earlier ones, if any plans.
     pub(super) acting: Option<usize>,
-    /// Where it stands in the order.
     pub(super) node: usize,
-    /// Breaks ties: the lower goes first.
+    /// Breaks ties: the lowest runs first.
     pub(super) rank: u32,
 }
 
@@ -42,32 +40,29 @@ pub(super) struct FollowUpTurn {
 #[derive(Debug)]
 pub struct PreparedFollowUp {
     pub stack: StackPath,
-    /// What is done.
     pub work: FollowUpWork,
-    /// What it allows each command.
+    /// The limits and retries of each command.
     pub attempts: Attempts,
-    /// Where it stands in the order.
     pub node: usize,
-    /// Breaks ties: the lower goes first.
+    /// Breaks ties: the lowest runs first.
     pub rank: u32,
 }
 
-/// What is done in a turn that may follow.
+/// The work of a possible follow-up.
 #[derive(Debug)]
 pub enum FollowUpWork {
     /// The command of `orch run`, or why it cannot be run.
     Command(Result<Task, String>),
     /// The steps of a driver, whose commands the director has.
     Driver {
-        /// What is done with the stack.
         operation: Operation,
         steps: Arc<[Step]>,
-        /// The first of them that does what those before have planned; their number if none does.
+        /// The first step that applies the plan of earlier ones; the number of steps if none plans.
         acting: usize,
     },
 }
 
-/// The commands of turns that are added, and the policies that have asked for turns.
+/// The commands of added turns, and the policies that requested turns.
 #[derive(Debug, Default)]
 pub(super) struct FollowUpTurns {
     by_stack: HashMap<StackPath, PreparedFollowUp>,
@@ -112,7 +107,7 @@ impl FollowUpTurns {
         Some(&self.by_stack.get(stack)?.work)
     }
 
-    /// Tells a command which turn it is of, and which policies have asked for that.
+    /// Passes a command its turn, and the policies that requested the turn.
     pub(super) fn name(&self, task: &mut Task, turn: TurnIndex) {
         if self.by_stack.is_empty() {
             return;
@@ -121,7 +116,7 @@ impl FollowUpTurns {
         task.environment
             .insert("ORCH_TURN".to_owned(), Some(number));
         let policies = self.policies.borrow().get(&turn).cloned();
-        // An outer run may have set it, and a turn of an earlier run may know better.
+        // An outer run may have set it, and a turn of an earlier run may have better data.
         let known = task
             .environment
             .entry("ORCH_POLICY".to_owned())
@@ -130,12 +125,11 @@ impl FollowUpTurns {
     }
 }
 
-/// What is told of a run to the thread that asks policies.
+/// A message to the thread that asks policies.
 enum FollowerMessage {
     Started(TurnIndex),
     /// A later step of a turn has started.
     Step(TurnIndex, usize),
-    /// What is known of a turn that has ended.
     Facts(TurnIndex, TurnFacts),
     /// A turn has ended, and no policy is asked.
     Over(TurnIndex, TurnState),
@@ -154,14 +148,14 @@ pub(super) struct PolicyThread {
     /// Whether the run is being ended from outside.
     is_halted: bool,
     n_signals: u32,
-    /// Whether nobody waits for answers any more.
+    /// Whether no one waits for answers any more.
     is_given_up: Arc<AtomicBool>,
 }
 
 impl PolicyThread {
-    /// Starts to follow a run. What follow-ups are made of is given by stack. First, some turns of the workflow are
-    /// added, which earlier runs have left open; then policies are asked about turns of earlier runs. Both are
-    /// given by their positions.
+    /// Starts to follow a run, with the parts of follow-ups by stack. First, the turns of `reopened`, which earlier
+    /// runs left open, are added; then policies are asked about the turns of `unevaluated`, which ended in earlier
+    /// runs. Both are positions in the workflow.
     ///
     /// # Errors
     ///
@@ -228,7 +222,7 @@ impl PolicyThread {
         }
     }
 
-    /// Asks the policies of a turn that has ended; returns what that means if there are none.
+    /// Asks the policies of an ended turn; returns the effect if there are none.
     fn ended(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         let state = match &ending.outcome {
             Outcome::Succeeded => TurnState::Finished,
@@ -253,7 +247,7 @@ impl PolicyThread {
         self.attached.contains(&self.turns[turn].stack)
     }
 
-    /// Takes what is known of a turn that has just ended.
+    /// Takes the facts of a turn that has just ended.
     pub(super) fn learn(&self, turn: TurnIndex, facts: TurnFacts) {
         self.tell(FollowerMessage::Facts(turn, facts));
     }
@@ -263,7 +257,7 @@ impl PolicyThread {
         _ = self.sender.send(told);
     }
 
-    /// Ends: all that was asked has been answered, unless nobody waits for that.
+    /// Waits until all questions are answered, unless no one needs the answers.
     pub(super) fn end(self) {
         drop(self.sender);
         if !self.is_given_up.load(Ordering::Relaxed)
@@ -309,7 +303,7 @@ impl AskingThread {
                 FollowerMessage::Step(turn, step) => {
                     let position = self.follower.workflow().position(turn);
                     let of_turn = &self.follower.workflow().turns()[position];
-                    // A second attempt has come that far before.
+                    // A second attempt was already past this state.
                     let is_planning = of_turn.state == TurnState::Planning;
                     if is_planning && self.acting(of_turn) == Some(step) {
                         self.follower.reaches(position, TurnState::Applying);
@@ -332,7 +326,7 @@ impl AskingThread {
         }
     }
 
-    /// Returns what adds turns that earlier runs have left open.
+    /// Returns the settlement that adds the turns that earlier runs left open.
     fn reopened(&self, positions: Range<usize>) -> Settlement {
         let workflow = self.follower.workflow();
         let turns = &workflow.turns()[positions];
@@ -351,7 +345,7 @@ impl AskingThread {
         }
     }
 
-    /// Returns what adds a turn of a stack of the tree.
+    /// Returns the added turn for a stack of the project.
     fn added(&self, turn: &WorkflowTurn, follows: Option<FollowReason>) -> Option<AddedTurn> {
         let followup = &self.followups[turn.stack?.get()];
         Some(AddedTurn {
@@ -368,13 +362,13 @@ impl AskingThread {
         })
     }
 
-    /// Returns the first step of a follow-up that does what was planned, if it plans.
+    /// Returns the first step of a follow-up that applies a plan, if it plans.
     fn acting(&self, turn: &WorkflowTurn) -> Option<usize> {
         let stack = turn.stack.filter(|_| turn.is_followup)?;
         self.followups[stack.get()].acting
     }
 
-    /// Asks policies what a turn that has ended means. `turn` is its number, if it is one of this run.
+    /// Asks policies about an ended turn. `turn` is its number, if it is one of this run.
     fn settlement(&mut self, position: usize, turn: Option<TurnIndex>) -> Settlement {
         let is_given_up = self.is_given_up.clone();
         let is_given_up = || is_given_up.load(Ordering::Relaxed);
@@ -426,7 +420,6 @@ impl<E: Executor> Executor for FollowedExecutor<'_, E> {
     }
 }
 
-/// Returns the stacks that policies are attached to, as the run knows them.
 impl Follower {
     fn attached_paths(&self) -> HashSet<StackPath> {
         let names = self.workflow().names();

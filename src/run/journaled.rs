@@ -1,7 +1,6 @@
-//! A run in the words of its journal, and back.
+//! Translates a run into the words of its journal, and back.
 //!
-//! The journal knows nothing of runs, so what is written to it is put into its words here. A word that
-//! a later `orch` wrote has no counterpart here: whoever needs to understand it gets the word back.
+//! The journal doesn't know runs. A word from a later `orch` has no counterpart here and is returned to the caller.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the line of a journal for an event, or nothing where its header says it.
+/// Returns the journal line for an event, or `None` if the header already says it.
 pub fn entry(at: Timestamp, happened: &RunEvent, turns: &Turns) -> Option<JournalEntry> {
     let mut entry = JournalEntry::new(at, event(happened, turns)?);
     let (turn, step) = match happened {
@@ -72,7 +71,7 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
     let path = |turn: TurnIndex| turns[turn].stack.to_string();
     let paths = |of: &[TurnIndex]| of.iter().copied().map(path).collect();
     Some(match event {
-        // The failure of the turn says what it wanted.
+        // The failure of the turn records the cause.
         RunEvent::RunStarted { .. } | RunEvent::WantsTerminal { .. } | RunEvent::NotKept(_) => {
             return None;
         }
@@ -165,6 +164,7 @@ fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecor
         flag: policy.answer.flag.iter().cloned().collect(),
         reset_flag: policy.answer.reset_flag.iter().cloned().collect(),
         sample: policy.answer.sample,
+        prints: policy.answer.prints.clone(),
         problem: policy.problem.clone(),
         elapsed_ms: milliseconds(policy.elapsed),
     });
@@ -179,6 +179,7 @@ fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecor
     let dropped = evaluated.dropped.iter().map(|dropped| {
         let (why, chain) = match &dropped.why {
             WhyDropped::Unknown => ("unknown", None),
+            WhyDropped::Ambiguous { .. } => ("ambiguous", None),
             WhyDropped::Excluded => ("excluded", None),
             WhyDropped::Limit { setting, chain, .. } => (*setting, Some(chain.clone())),
         };
@@ -202,7 +203,7 @@ fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecor
 
 fn finished(summary: &RunSummary) -> Finished {
     let mut counts = Counts::default();
-    // A turn that was retried is told by the end of the retry.
+    // The end of the retry reports a retried turn.
     let is_counted = |ending: &&Ending| !summary.replaced.contains(&ending.turn);
     for ending in summary.endings.iter().filter(is_counted) {
         counts.add(&(&ending.outcome).into());
@@ -341,8 +342,8 @@ impl From<&RunSettings> for journal::SettingsRecord {
 }
 
 impl RunSettings {
-    /// Returns the settings that a journal names. `on_error` and `recording` are not among them: a word
-    /// that only a later `orch` knows matters only where nothing else is said.
+    /// Returns the settings in a journal, without `on_error` and `recording`: an unknown word in these matters only
+    /// if no flag sets them.
     pub fn recorded(settings: &journal::SettingsRecord) -> Self {
         let limits = settings.limits.iter().filter_map(|limit| {
             Some(TagLimit {
@@ -383,7 +384,7 @@ impl From<RecordKind> for journal::RecordingRecord {
 }
 
 impl RecordKind {
-    /// Returns what a journal names.
+    /// Returns the kind of recording in a journal.
     ///
     /// # Errors
     ///
@@ -408,7 +409,7 @@ impl From<Direction> for journal::DirectionRecord {
 }
 
 impl Direction {
-    /// Returns the direction that a journal names.
+    /// Returns the direction in a journal.
     ///
     /// # Errors
     ///
@@ -433,7 +434,7 @@ impl From<OnError> for journal::OnErrorRecord {
 }
 
 impl OnError {
-    /// Returns what a journal says happens after a failure.
+    /// Returns the reaction to failures in a journal.
     ///
     /// # Errors
     ///

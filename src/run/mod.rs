@@ -1,10 +1,9 @@
 //! A run, from the request to the result.
 //!
-//! A [`request`] becomes turns in [`order`]; the [`schedule`] decides which may start, [`execute`] runs
-//! their steps, and what happens is told as [`event`]s. One sink of these, the [`recording`], is part of
-//! every run; what else shows or keeps them is not known here.
+//! A [`request`] becomes turns in [`order`]; the [`schedule`] decides which may start, [`execute`] runs their steps,
+//! and [`event`]s report the progress. One sink of events, the [`recording`], is part of every run; this module
+//! doesn't know the others.
 
-pub mod begun;
 pub mod directed;
 pub mod evaluated;
 pub mod event;
@@ -24,6 +23,7 @@ pub mod safeguard;
 pub mod schedule;
 pub mod settings;
 mod stack_record;
+pub mod started;
 pub mod state;
 pub mod state_lock;
 pub mod terraform;

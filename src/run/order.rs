@@ -1,6 +1,6 @@
 //! The order of a selection: the sequence of a serial run.
 //!
-//! The rule itself is [`Schedule`]'s; here it is driven with every stack succeeding at once.
+//! [`Schedule`] has the rule; here every stack succeeds at once.
 
 use crate::project::stack::StackIndex;
 use crate::run::schedule::{OnError, Schedule};
@@ -11,13 +11,13 @@ use crate::selection::select::Selection;
 #[derive(Debug)]
 pub struct RunOrder {
     precedence: Precedence,
-    /// Breaks ties, by stack: the lower goes first.
+    /// Breaks ties, by stack: the lowest runs first.
     rank: Vec<u32>,
     /// The stacks, in the sequence of a serial run.
     pub sequence: Vec<StackIndex>,
 }
 
-/// Which way a run goes.
+/// The direction of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Along the constraints.
@@ -34,8 +34,8 @@ impl RunOrder {
         RunOrder::ranked(precedence, rank, selection.stacks())
     }
 
-    /// Takes over the sequence of an earlier run, or a part of it: ties are broken as they were. Where
-    /// the graph has changed since, its constraints come first. No cycle may touch the stacks.
+    /// Keeps the sequence of an earlier run, or a part of it, as tie-break. New constraints of the graph come first.
+    /// No cycle may touch the stacks.
     pub fn recorded(graph: &Graph, sequence: &[StackIndex]) -> Self {
         let precedence = Precedence::new(graph);
         let n_stacks = precedence.n_stacks();
@@ -67,14 +67,13 @@ impl RunOrder {
         }
     }
 
-    /// Returns what breaks ties between a stack and others: the lower goes first. Stacks that are not in the
-    /// order come after those that are, if it was taken over from an earlier run.
+    /// Returns the tie-break of a stack: the lowest runs first. In the order of an earlier run, stacks that it lacks
+    /// come last.
     pub fn rank(&self, stack: StackIndex) -> u32 {
         self.rank[stack.get()]
     }
 
-    /// Returns the stacks in the sequence of a serial run that goes this way. A run has a turn for
-    /// each, numbered like this.
+    /// Returns the stacks in the sequence of a serial run in this direction. Turns are numbered like this.
     pub fn sequence_of_turns(&self, direction: Direction) -> Vec<StackIndex> {
         let mut sequence = self.sequence.clone();
         if direction == Direction::Reverse {
@@ -83,8 +82,8 @@ impl RunOrder {
         sequence
     }
 
-    /// Returns what waits for what in a run in this direction: pairs of positions in `stacks`, the stack
-    /// that runs first in front. Intermediate nodes have the positions beyond its end.
+    /// Returns the constraints of a run in this direction: pairs of positions in `stacks`, the earlier stack first.
+    /// Intermediate nodes have positions beyond the end of `stacks`.
     pub fn edges(&self, direction: Direction, stacks: &[StackIndex]) -> Vec<(usize, usize)> {
         let n_nodes = self.precedence.n_nodes();
         let mut number = vec![None; n_nodes];
@@ -129,13 +128,12 @@ impl RunOrder {
         edges
     }
 
-    /// Returns the schedule of a run, with the turns of [`Self::sequence_of_turns`]; the node of a stack
-    /// is its index. In reverse, constraints are turned round, and ties are broken so that a serial run
-    /// is exactly the forward sequence from its end.
+    /// Returns the schedule of a run, with the turns of [`Self::sequence_of_turns`]; the node of a stack is its
+    /// index. In reverse, constraints are reversed, and ties are broken so that a serial run is exactly the forward
+    /// sequence from its end.
     ///
-    /// In reverse, a stack goes before what it depends on, as in a destruction. Nothing may take
-    /// away what a stack needs that could not be taken away itself: a failure there keeps everything
-    /// that the failed stack depends on from running, also with [`OnError::Continue`].
+    /// In reverse, a stack runs before its dependencies, as when they are destroyed. If a stack could not be
+    /// destroyed, its dependencies must be kept: after a failure they do not run, even with [`OnError::Continue`].
     pub fn schedule(&self, direction: Direction, on_error: OnError) -> Schedule {
         let stacks = self.sequence_of_turns(direction);
         match direction {

@@ -7,10 +7,10 @@ use crate::error::{ErrorContext as _, Result};
 /// The hidden command that evaluates policies.
 pub const WORKER: &str = "policy-worker";
 
-/// The hidden command that keeps the output of commands if `orch` is killed.
+/// The hidden command that stores the output of commands if `orch` is killed.
 pub const KEEPER: &str = "output-keeper";
 
-/// Returns the words that start a hidden command of this program.
+/// Returns the arguments that start a hidden command of this program.
 pub fn own_process(command: &str) -> Result<Vec<OsString>> {
     let program = if cfg!(target_os = "linux") {
         // Even if the file has been replaced since.

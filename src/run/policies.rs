@@ -22,7 +22,7 @@ use crate::selection::attached::Attached;
 pub struct LoadedPolicies {
     pub worker: Worker,
     pub attached: Attached,
-    /// Those of the project that were asked for and could be loaded, by their position there.
+    /// The requested and loaded policies, by their position in the project.
     pub policies: Vec<Option<LoadedPolicy>>,
 }
 
@@ -31,7 +31,7 @@ pub struct LoadedPolicies {
 pub struct LoadedPolicy {
     pub number: PolicyNumber,
     pub dialect: Dialect,
-    /// The digest of its text and of what it is attached to.
+    /// The digest of its text and its `attach`.
     pub digest: String,
 }
 
@@ -41,8 +41,7 @@ pub fn worker() -> Result<Worker> {
 }
 
 impl Context {
-    /// Loads those policies that are wanted, by their position in the project. What is wrong with them goes to the
-    /// problems.
+    /// Loads the wanted policies, by their position in the project. Errors are added to the problems.
     pub fn load_policies(
         &mut self,
         is_wanted: impl Fn(&Attached, usize) -> bool,
@@ -93,7 +92,7 @@ impl Context {
     }
 }
 
-/// Returns the digest of a policy: of what its answers depend on.
+/// Returns the digest of everything that the answers of a policy depend on.
 fn digest(policy: &PolicyBlock, text: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(text);
@@ -118,7 +117,7 @@ pub fn load(
     worker.load(file, text, timeout).map_err(Error::external)
 }
 
-/// Returns what is wrong with a policy, a line for each problem.
+/// Returns the problems of a policy, one a line.
 pub fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
     let problems = problem.problems().into_iter();
     problems
@@ -133,7 +132,7 @@ pub fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// Why not, for a label.
+/// The reason, for a label.
 pub fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -147,7 +146,7 @@ pub fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
             printable(&real)
         ));
     }
-    // A pipe would wait for ever.
+    // Reading a pipe would block forever.
     if !real.metadata().map_err(unreadable)?.is_file() {
         return Err("it is not a file".to_owned());
     }

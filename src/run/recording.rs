@@ -1,4 +1,4 @@
-//! What a run leaves on disk: its journal and, while it is in progress, the lock.
+//! The files of a run: its journal and, while it is in progress, the lock.
 //!
 //! A run that cannot be recorded still runs. The reason is data, which the caller shows.
 
@@ -39,38 +39,33 @@ pub struct Followers {
     pub stream: Option<EventStream>,
 }
 
-/// Something worth telling about how a run is recorded.
+/// A note about the recording of a run.
 #[derive(Debug)]
 pub enum RecordingNote {
-    /// The run before this one was killed, and something of it is left to do.
+    /// The previous run was killed and is unfinished.
     Killed(LockHolder),
-    /// Nothing keeps a second run from starting.
+    /// A second run can start, because there is no lock.
     NoLock(Unusable),
     /// The run is not recorded.
     NoJournal(Unusable),
-    /// Neither is there a lock, nor is the run recorded.
+    /// There is no lock, and the run is not recorded.
     Nothing(Unusable),
     /// An old run cannot be removed.
-    NotRemoved {
-        run: String,
-        /// Why.
-        error: io::Error,
-    },
+    NotRemoved { run: String, error: io::Error },
 }
 
 /// Why a run may not begin now.
 #[derive(Debug)]
 pub enum Busy {
-    /// Another run is in progress, or was killed and left something behind that still runs.
+    /// Another run is in progress, or was killed and left running processes.
     Held {
-        /// Who holds the lock, if they say so.
+        /// The holder of the lock, if known.
         holder: Option<Box<LockHolder>>,
         killed: Option<Box<RunRecord>>,
-        /// Whether it runs elsewhere.
+        /// Whether it runs on another machine.
         is_elsewhere: bool,
     },
-    /// Another run has resumed the same one before this one had the lock: what is left to do is no
-    /// longer what was looked up.
+    /// Another run resumed the same one before this one had the lock, so the work that is left has changed.
     Resumed {
         /// The run to resume.
         run: String,
@@ -81,15 +76,15 @@ pub enum Busy {
     Unlisted(Unusable),
     /// The file of the lock cannot be opened, so another run may hold the lock.
     NoLock(Unusable),
-    /// Nothing shows whether this run has ended.
+    /// It is unknown whether this run has ended.
     MayBeAlive(String),
     /// A later run, which may have resumed the same one, cannot be read.
     Unread(UnreadRun),
 }
 
 impl Recording {
-    /// Takes the lock of the project at `root` and begins the journal, and returns what is worth
-    /// telling about that. With `allow_concurrent`, another run may be in progress.
+    /// Takes the lock of the project at `root` and begins the journal, and returns notes about that. With
+    /// `allow_concurrent`, another run may be in progress.
     ///
     /// # Errors
     ///
@@ -159,12 +154,12 @@ impl Recording {
         self.journal.as_ref().map(Journal::folder)
     }
 
-    /// Sends the lines of the journal to others too, from now on.
+    /// Also sends the lines of the journal to others, from now on.
     pub fn follow(&mut self, followers: Followers) {
         self.followers = followers;
     }
 
-    /// Keeps an event, and returns what went wrong.
+    /// Stores an event, and returns the errors.
     pub fn event(&mut self, event: &RunEvent) -> Vec<io::Error> {
         self.turns.follow(event);
         let Followers { record, stream } = &mut self.followers;
@@ -203,7 +198,7 @@ impl Recording {
         if let Some(journal) = self.journal.take() {
             let folder = journal.folder().to_owned();
             drop(journal);
-            // A journal that stays belongs to a run that was killed before it began.
+            // A leftover journal would look like that of a killed run.
             _ = fs::remove_dir_all(folder);
         }
     }
@@ -226,7 +221,7 @@ fn unread(error: &io::Error) -> io::Error {
     ))
 }
 
-/// Finds the runs; none if their folder is not a directory, since no run can be recorded there.
+/// Finds the runs; none if their folder is not a directory, because no run can be recorded there.
 fn runs(folder: &GuardedFolder) -> Result<Option<Runs>, Busy> {
     match Runs::find(folder.clone()) {
         Ok(runs) => Ok(Some(runs)),
@@ -235,7 +230,7 @@ fn runs(folder: &GuardedFolder) -> Result<Option<Runs>, Busy> {
     }
 }
 
-/// Refuses if another run is in progress without the lock, which was taken when that one began.
+/// Refuses if another run is in progress without the lock, which was unavailable when that one began.
 fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
     let Some(runs) = runs(folder)? else {
         return Ok(());
@@ -269,7 +264,7 @@ fn held(folder: &GuardedFolder, holder: Option<LockHolder>, header: &Header) -> 
     let killed = holder.as_ref().and_then(|holder| {
         let runs = Runs::find(folder.clone()).ok()?;
         let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
-        // A run without a journal is no less alive.
+        // A run without a journal may still be alive.
         runs.record(&holder.run).ok().filter(|_| is_gone)
     });
     Busy::Held {
@@ -281,7 +276,7 @@ fn held(folder: &GuardedFolder, holder: Option<LockHolder>, header: &Header) -> 
     }
 }
 
-/// Returns whether something is left to do of a run that was killed, or may be.
+/// Returns whether a killed run is unfinished, or may be.
 fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
     let runs = Runs::find(folder.clone()).map_err(JournalError::from);
     match runs.and_then(|runs| runs.record(&killed.run)) {
@@ -290,7 +285,7 @@ fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
     }
 }
 
-/// Removes the oldest runs, but not this one, which is in progress.
+/// Removes the oldest runs, but not this one.
 fn prune(folder: GuardedFolder, run: &str) -> Option<RecordingNote> {
     let runs = match Runs::find(folder) {
         Ok(runs) => runs,

@@ -1,8 +1,7 @@
 //! A run from the request to the summary, for every command that runs something.
 //!
-//! [`RunRequest::prepare`] checks everything that can be checked before the first command starts,
-//! [`PreparedRun::begin`] takes the lock and begins the journal, and [`BegunRun::carry_out`] runs.
-//! What is shown, and to whom, is the caller's affair.
+//! [`RunRequest::prepare`] checks everything before the first command starts, [`PreparedRun::begin`] takes the lock
+//! and begins the journal, and [`StartedRun::execute`] runs. The caller shows the output.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -27,42 +26,40 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::{
     BaseRecord, FORMAT, Header, PoliciesRecord, RunRecord, Runs, UncommittedFile, arguments,
 };
-use crate::run::begun::{BeginError, BeginOptions, BegunRun};
 use crate::run::execute::{Execution, LookupError, ProgramFinder, Task};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::resume::ResumedRun;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::Schedule;
 use crate::run::settings::{RunSettings, SettingsError};
+use crate::run::started::{BeginError, BeginOptions, StartedRun};
 use crate::run::tool::AppliedPlan;
 use crate::run::turn::{Step, Turn};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
-/// What to run, in which stacks, and how.
 #[derive(Debug)]
 pub struct RunRequest {
     pub command: RunCommand,
     /// The stacks, in order.
     pub order: RunOrder,
-    /// Which way the run goes.
+    /// The direction of the run.
     pub direction: Direction,
-    /// The settings that are given explicitly.
+    /// The explicit settings.
     pub settings: RunSettings,
     pub environments: Vec<(StackIndex, Environment)>,
     pub resumes: Option<ResumedRun>,
-    /// What changes were measured from.
+    /// The base of changes.
     pub base: Option<BaseRecord>,
-    /// What was typed, and where; for the record alone.
+    /// The command line of the user and its directory, only for the record.
     pub typed: Typed,
     /// The id of the run, if it has one already.
     pub id: Option<String>,
 }
 
-/// What was typed after `orch`, and where.
+/// The command line after `orch`, and its directory.
 #[derive(Debug)]
 pub struct Typed {
-    /// The words.
     pub arguments: Vec<OsString>,
     pub directory: ProjectPath,
 }
@@ -80,17 +77,15 @@ pub enum PrepareError {
 #[derive(Debug)]
 pub struct PreparedRun {
     request: RunRequest,
-    /// The id of the run.
     pub id: String,
     /// The stacks, in the sequence of a serial run; each has the turn of its position.
     pub sequence: Vec<StackIndex>,
-    /// What each turn allows its command.
+    /// The limits and retries of each turn.
     pub attempts: Vec<Attempts>,
-    /// The command of each turn.
     pub tasks: Vec<Task>,
-    /// The plan file of a tool that each turn applies, if it applies one, and what that does.
+    /// For each turn, the plan file of a tool that it applies, and the effect of that.
     pub plan_files: Vec<Option<AppliedPlan>>,
-    /// What goes on record of the policies that follow the run, if any do.
+    /// The record of the policies that follow the run, if any do.
     pub policies: Option<PoliciesRecord>,
 }
 
@@ -162,7 +157,7 @@ impl PreparedRun {
         project: &Project,
         references: &References,
         circumstances: BeginOptions,
-    ) -> Result<BegunRun, BeginError> {
+    ) -> Result<StartedRun, BeginError> {
         let settings = &self.request.settings;
         let steps: Arc<[Step]> = [Step::Command("command".into())].into();
         let turn =
@@ -186,7 +181,7 @@ impl PreparedRun {
         let uncommitted = circumstances.uncommitted.clone();
         let header = || self.header(project, references, uncommitted);
         let tasks = self.tasks.iter().map(|task| vec![task.clone()]).collect();
-        BegunRun::begin(
+        StartedRun::begin(
             &project.root,
             &self.id,
             execution,
@@ -197,7 +192,7 @@ impl PreparedRun {
         )
     }
 
-    /// Returns what may start when, one turn at a time.
+    /// Returns the schedule of the run.
     pub fn schedule(&self) -> Schedule {
         let on_error = self.request.settings.on_error();
         self.request
@@ -205,17 +200,16 @@ impl PreparedRun {
             .schedule(self.request.direction, on_error)
     }
 
-    /// Returns the settings that are given explicitly.
+    /// Returns the explicit settings.
     pub fn settings(&self) -> &RunSettings {
         &self.request.settings
     }
 
-    /// Returns which way the run goes.
     pub fn direction(&self) -> Direction {
         self.request.direction
     }
 
-    /// Returns what breaks ties between a stack and others: the lower goes first.
+    /// Returns the tie-break of a stack: the lowest runs first.
     pub fn rank(&self, stack: StackIndex) -> u32 {
         self.request.order.rank(stack)
     }
@@ -225,7 +219,7 @@ impl PreparedRun {
         self.request.settings.jobs()
     }
 
-    /// Returns what the state records the run as, if that is given explicitly.
+    /// Returns the kind of recording, if it is set explicitly.
     pub fn recording(&self) -> Option<RecordKind> {
         self.request.settings.recording
     }
@@ -235,7 +229,7 @@ impl PreparedRun {
         RunRecord::new(self.header(project, references, None))
     }
 
-    /// Returns what the journal begins with.
+    /// Returns the header of the journal.
     fn header(
         &self,
         project: &Project,
@@ -297,7 +291,7 @@ pub struct TaskFinder<'a> {
 }
 
 impl<'a> TaskFinder<'a> {
-    /// Returns what finds the programs of a run with this id.
+    /// Returns the finder for a run with this id.
     pub fn new(project: &'a Project, run: &'a str) -> Self {
         TaskFinder {
             project,
@@ -345,15 +339,14 @@ impl<'a> TaskFinder<'a> {
     }
 }
 
-/// Returns the id of a run that is to begin: greater than that of every run on record.
+/// Returns the id of a new run: greater than that of every recorded run.
 pub fn new_id(root: &Path) -> String {
     let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
     runs.map_or_else(|| Uuid::now_v7().to_string(), |runs| runs.new_id())
 }
 
-/// Returns how long turns with the same command took in the past, by the path of their stack, as far
-/// as that is on record.
+/// Returns how long turns with the same command took in recorded runs, by the path of their stack.
 pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Duration> {
     let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
@@ -362,8 +355,7 @@ pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Dura
     })
 }
 
-/// Returns what a stack's own environment says about the `PATH`. On Windows its name may be written
-/// in any case.
+/// Returns the `PATH` of a stack's own environment. On Windows its name may be in any case.
 fn path_of(environment: &Environment) -> Option<&Option<String>> {
     let is_path = |name: &str| name == "PATH" || cfg!(windows) && name.eq_ignore_ascii_case("PATH");
     environment

@@ -33,17 +33,14 @@ impl RunCommand {
         }
     }
 
-    /// Returns the words as given.
     pub fn given(&self) -> &[OsString] {
         &self.given
     }
 
-    /// Returns whether the words are templates.
     pub fn is_evaluated(&self) -> bool {
         self.evaluated.is_some()
     }
 
-    /// Returns the words in a stack.
     pub fn of(&self, stack: StackIndex) -> &[OsString] {
         let evaluated = self.evaluated.as_ref().and_then(|all| all.get(&stack));
         evaluated.map_or(&self.given, Vec::as_slice)

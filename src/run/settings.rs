@@ -1,5 +1,5 @@
-//! The settings of a run that are given explicitly: by flags, or by the run that is resumed. The
-//! configuration decides about the others, and then the defaults here.
+//! The explicit settings of a run: from flags, or from the run that is resumed. The configuration has the rest, and
+//! then the defaults here.
 
 use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -20,14 +20,13 @@ use crate::run::terraform;
 /// up its lock, with plenty to spare.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// The settings of a run that are given explicitly.
+/// The explicit settings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunSettings {
-    /// What happens after a failure.
     pub on_error: Option<OnError>,
     /// How many turns run at once.
     pub jobs: Option<NonZeroUsize>,
-    /// How many of those with a tag, each tag once.
+    /// How many turns run at once, for each tag.
     pub limits: Vec<TagLimit>,
     /// How long an attempt may take.
     pub timeout: Option<Duration>,
@@ -35,19 +34,19 @@ pub struct RunSettings {
     pub run_timeout: Option<Duration>,
     /// How long a command that took too long has to end after its interrupt.
     pub grace: Option<Duration>,
-    /// How often a failed command is tried again.
+    /// How often a failed command is retried.
     pub retries: Option<u32>,
-    /// After which exit statuses.
+    /// Retry after these exit statuses.
     pub retry_on_exit: Vec<i32>,
-    /// After which output.
+    /// Retry after output that matches these patterns.
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff: Option<Duration>,
-    /// What exit statuses mean.
+    /// The meaning of exit statuses.
     pub exit_codes: ExitCodes,
     /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,
-    /// What the state records the run as, whatever its command is.
+    /// How the state records the run, whatever its command is.
     pub recording: Option<RecordKind>,
 }
 
@@ -55,19 +54,13 @@ pub struct RunSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingsError {
     /// A pattern of `retry_on_output` is wrong.
-    Pattern {
-        pattern: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// Retries are wanted for stacks, and nothing says after which failures.
+    Pattern { pattern: String, problem: String },
+    /// Retries without a condition were requested for stacks.
     NoRetryCondition {
-        /// How many.
         retries: u32,
-        /// The stacks; at least one.
         stacks: Vec<StackIndex>,
     },
-    /// Something is said about retries, and no stack of the run is tried again.
+    /// A setting for retries has no effect, because no stack of the run is retried.
     NothingIsRetried {
         /// The setting, with the name of its flag.
         setting: &'static str,
@@ -75,7 +68,7 @@ pub enum SettingsError {
 }
 
 impl RunSettings {
-    /// Adds what `earlier` says, where nothing is said here. Conditions of retries go together.
+    /// Adds the settings of `earlier` where none is set here. Conditions of retries are one setting.
     #[must_use]
     pub fn or(mut self, earlier: RunSettings) -> Self {
         self.on_error = self.on_error.or(earlier.on_error);
@@ -100,12 +93,12 @@ impl RunSettings {
         self
     }
 
-    /// Returns what happens after a failure: unless said otherwise, the run stops.
+    /// Returns the reaction to failures; by default, the run stops.
     pub fn on_error(&self) -> OnError {
         self.on_error.unwrap_or(OnError::Stop)
     }
 
-    /// Returns how many turns run at once: unless said otherwise, one.
+    /// Returns how many turns run at once; by default, one.
     pub fn jobs(&self) -> NonZeroUsize {
         self.jobs.unwrap_or(NonZeroUsize::MIN)
     }
@@ -115,8 +108,7 @@ impl RunSettings {
         self.grace.unwrap_or(DEFAULT_GRACE)
     }
 
-    /// Returns how many turns of which stacks may run at once: as said here, and as the project's
-    /// `concurrency` says for other tags.
+    /// Returns the limits of turns at once, from these settings and, for other tags, the project's `concurrency`.
     pub fn limits(&self, project: &Project) -> Vec<Limit> {
         let is_said = |tag: &str| self.limits.iter().any(|limit| limit.tag == tag);
         let configured = project
@@ -135,13 +127,12 @@ impl RunSettings {
         self.limits.iter().chain(others).map(limit).collect()
     }
 
-    /// Returns what each of these stacks allows its command, in their sequence. What is said here
-    /// replaces what is configured, each setting by itself; where nobody says which exit statuses
-    /// mean changes, those do that the command is known for.
+    /// Returns the limits and retries of each of these stacks, in their sequence. Each setting here replaces the
+    /// configured one. If no exit statuses for changes are set, the known ones of the command apply.
     ///
     /// # Errors
     ///
-    /// If what is said about retries cannot be applied.
+    /// If the settings for retries cannot be applied.
     pub fn attempts(
         &self,
         project: &Project,
@@ -198,12 +189,12 @@ impl RunSettings {
         }
     }
 
-    /// Returns what exit statuses mean, given the configuration and the defaults of the command.
+    /// Returns the meaning of exit statuses, from the settings, the configuration and the defaults of the command.
     fn exit_codes_or(&self, configured: &ExitCodes, known: &ExitCodes) -> ExitCodes {
         self.exit_codes.clone().or(configured).or(known)
     }
 
-    /// Returns the first setting that is about retries and does not ask for them.
+    /// Returns the first setting that modifies retries without requesting them.
     fn about_retries(&self) -> Option<&'static str> {
         let settings = [
             (!self.retry_on_exit.is_empty(), "retry-on-exit"),
@@ -214,13 +205,13 @@ impl RunSettings {
         said.next().map(|(_, setting)| setting)
     }
 
-    /// Returns when a stack is tried again for which this is configured.
+    /// Returns the retries of a stack with this configuration.
     fn retry(
         &self,
         configured: Option<&Arc<Retry>>,
         on_output: &RegexSet,
     ) -> Result<Option<Arc<Retry>>, NoCondition> {
-        // As many as are wanted after the first; one attempt is none that follows another.
+        // `retries` counts the attempts after the first; with a single attempt there is no retry.
         let attempts = match self.retries {
             Some(retries) => NonZeroU32::MIN.saturating_add(retries),
             None => configured.map_or(NonZeroU32::MIN, |retry| retry.attempts),
@@ -249,5 +240,5 @@ impl RunSettings {
     }
 }
 
-/// Another attempt is wanted, and nothing says when.
+/// Retries were requested without a condition.
 struct NoCondition;

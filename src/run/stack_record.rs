@@ -1,4 +1,4 @@
-//! What a run puts on record of one stack: its intent, and what came of it.
+//! The record of one stack in a run: its intent, and its result.
 
 use std::collections::BTreeMap;
 
@@ -10,100 +10,94 @@ use super::tool::{AppliedPlan, ToolPlace};
 use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
-    Applied, Attempt, AttemptOutcome as RecordedOutcome, CHECKS_FAILED, CONDITION, Deposed, Entry,
-    Inputs, Intent, OTHER_BACKEND, Refreshed, RunAction, UNMERGED,
+    Applied, Attempt, AttemptOutcome as RecordedOutcome, CHECKS_FAILED, CONDITION,
+    DeposedGeneration, Entry, Inputs, Intent, OTHER_BACKEND, Refreshed, RunAction, UNMERGED,
 };
 use crate::state::writer::Change;
 
-/// What is to be on record of a stack whose command is recorded.
+/// The record of a stack whose command is recorded.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
     /// The key in the document: the path of the stack.
     pub key: String,
-    /// What the command does.
     pub action: RunAction,
-    /// What it is recorded by.
+    /// The name of the command in the record.
     pub command: String,
     /// The commit of HEAD.
     pub commit: Option<String>,
-    /// The commit to remember as the newest with these inputs, if it is published.
+    /// The commit to record as the newest with these inputs, if it is published.
     pub seen: Option<String>,
-    /// Whether an input is not committed.
+    /// Whether an input is uncommitted.
     pub is_dirty: bool,
     pub inputs: Inputs,
     /// The triggers that the run answers.
     pub triggers: Vec<String>,
-    /// The generations of other stacks that its environment is computed from, by key.
+    /// The generations of other stacks that its environment uses, by key.
     pub generations: BTreeMap<String, Generation>,
-    /// What the stack declares.
+    /// The declarations of the stack.
     pub declared: Entry,
-    /// What is on record of it already.
+    /// Its recorded entry.
     pub earlier: Option<Entry>,
-    /// The plan that is carried out, if it is one.
+    /// The plan that is applied, if any.
     pub plan: Option<String>,
-    /// Whether the command makes the stack anew, after it was destroyed.
+    /// Whether the command recreates the stack, after it was destroyed.
     pub is_made_anew: bool,
-    /// The generation that the command makes beside the current one, if it makes one.
+    /// The new generation that the command creates beside the current one, if it creates one.
     pub made: Option<NewGeneration>,
-    /// The generation that the command destroys, if that is not the current one.
+    /// The old generation that the command destroys, if any.
     pub destroyed: Option<Generation>,
-    /// Why the command may do only a part of this, or nothing: see [`Attempt::failure`].
+    /// Why the command may do only a part of its work, or nothing: see [`Attempt::failure`].
     pub unknown: Option<String>,
     /// The plan file of the tool that the command applies, if it applies one.
     pub plan_file: Option<Box<AppliedPlan>>,
-    /// Where the command makes its tool keep the state of the stack, if that is to be compared with the recorded
-    /// backend.
+    /// The backends that the command configures for its tool, to compare with the recorded backend.
     pub places: Vec<ToolPlace>,
 }
 
-/// A generation that is made beside the current one.
+/// A generation that is created beside the current one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewGeneration {
-    /// Which one.
     pub generation: Generation,
-    /// Where its tool keeps its own state, if that is known.
+    /// Its backend, if known.
     pub backend: Option<String>,
     /// The name of its driver.
     pub driver: String,
 }
 
-/// What a turn has found out that goes on record with its result.
+/// The findings of a turn, which are recorded with its result.
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
     pub driver: Option<String>,
-    /// Where its tool keeps its own state.
+    /// The backend of its tool.
     pub backend: Option<String>,
-    /// What is done with the stack, if it is not managed.
+    /// The mode of the stack, if it is not managed.
     pub mode: Option<String>,
     /// The digests of the outputs, if they are known.
     pub outputs: Option<BTreeMap<String, String>>,
     /// The digest of the outputs that the stack was applied with.
     pub upstream: Option<String>,
-    /// Whether all of the stack is as its configuration says.
+    /// Whether the whole stack matches its configuration.
     pub is_complete: bool,
-    /// What became of it.
     pub effect: Effect,
-    /// Whether it was done, and a condition on what came of it does not hold.
+    /// Whether it was applied, but a postcondition failed.
     pub has_failed_checks: bool,
 }
 
-/// What an apply has done to a stack.
+/// The effect of an apply on a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effect {
     #[default]
     Nothing,
-    /// What did not exist was made.
     Created,
-    /// It was updated or replaced.
     Updated,
 }
 
 impl NewEntry {
-    /// Finds out what the applied plan file does, if there is one.
+    /// Asks the tool for the effect of the applied plan file, if there is one.
     ///
     /// # Errors
     ///
-    /// If it no longer does what it did when the run was prepared.
+    /// If its effect has changed since the run was prepared.
     pub(super) fn ask_tool(&mut self) -> Result<(), String> {
         let Some(plan) = self.plan_file.take() else {
             return Ok(());
@@ -159,12 +153,12 @@ impl NewEntry {
         entry
     }
 
-    /// Returns what becomes of the entry of a stack with which nothing had to be done.
+    /// Returns the change to the entry of a stack that needed no work.
     pub fn unchanged(&self, run: &str, findings: Findings) -> Change {
         self.ended(run, None, Some(findings))
     }
 
-    /// Returns what becomes of the entry after the last attempt.
+    /// Returns the change to the entry after the last attempt.
     pub(super) fn ended(
         &self,
         run: &str,
@@ -176,7 +170,7 @@ impl NewEntry {
         }
         let outcome = failure;
         let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
-        // What was done is done.
+        // The work was done.
         let failure = failure.filter(|_| !has_failed_checks);
         let is_complete = findings
             .as_ref()
@@ -230,7 +224,7 @@ impl NewEntry {
         let effect = findings.as_ref().map(|findings| findings.effect);
         let has_changed = match effect {
             Some(effect) => effect == Effect::Updated,
-            // Nobody knows what a command has done; it has applied these inputs.
+            // The effect of the command is unknown; it applied these inputs.
             None => self.updates(),
         };
         let has_changed = has_changed || self.made.is_some();
@@ -240,7 +234,7 @@ impl NewEntry {
         if failure.is_none() && effect.is_some_and(|effect| effect != Effect::Nothing) {
             entry.modified = Some(UNMERGED);
         }
-        // What is known of a generation that is not finished says nothing of the current one.
+        // The result of an unfinished generation does not describe the current one.
         let is_about_current = self.made.is_none() || failure.is_none();
         if is_about_current {
             entry.outputs = None;
@@ -287,8 +281,7 @@ impl NewEntry {
         Change::Put(Box::new(entry))
     }
 
-    /// Returns the entry after drift was accepted, or the attempt failed. Nothing of the
-    /// configuration was applied.
+    /// Returns the entry after drift was accepted, or the attempt failed. No configuration was applied.
     fn refreshed(&self, run: &str, has_failed: bool, findings: Option<Findings>) -> Change {
         let mut entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
         entry.intent = None;
@@ -305,10 +298,10 @@ impl NewEntry {
         Change::Put(Box::new(entry))
     }
 
-    /// Notes the generation that is made: as long as it is not finished, the one before it is current.
+    /// Records the new generation: until it is finished, the previous one is current.
     fn depose_unfinished(&self, entry: &mut Entry) {
         if let Some(made) = &self.made {
-            entry.depose(Deposed {
+            entry.depose(DeposedGeneration {
                 generation: made.generation,
                 commit: self.commit.clone(),
                 seen: self.seen.clone(),
@@ -322,7 +315,7 @@ impl NewEntry {
         }
     }
 
-    /// Returns whether a command applies other inputs to a stack than those on record.
+    /// Returns whether a command applies other inputs than the recorded ones.
     fn updates(&self) -> bool {
         let applied = self.earlier.as_ref().and_then(|it| it.applied.as_ref());
         applied.is_some_and(|applied| applied.inputs.as_ref() != Some(&self.inputs))
@@ -333,7 +326,7 @@ impl NewEntry {
             .earlier
             .as_ref()
             .and_then(|entry| entry.applied.as_ref());
-        // Who has the same inputs has been seen where these were seen.
+        // Equal inputs were seen at the same commits.
         let same = earlier.filter(|applied| applied.inputs.as_ref() == Some(&self.inputs));
         let seen_before = || same.and_then(|applied| applied.seen.clone());
         Applied {
@@ -358,7 +351,7 @@ impl NewEntry {
     }
 }
 
-/// Returns the word for how a command failed; never what it said.
+/// Returns the word for the failure of a command, never its output.
 fn kind(failure: &Failure) -> &'static str {
     match failure {
         Failure::Exited(_) => "exited",

@@ -1,9 +1,8 @@
-//! Puts on record in the state what a run does: before the first attempt in a stack the intent, after the
-//! last one its result.
+//! Records a run in the state: before the first attempt in a stack its intent, after the last one its result.
 //!
-//! No command starts before its intent is confirmed: that is a step of its own, [`Step::Confirmation`], so
-//! that signals, time limits and other stacks do not wait for the network. This module does not know which
-//! commands are recorded, or where the document is.
+//! No command starts before its intent is confirmed. The confirmation is a step of its own, [`Step::Confirmation`],
+//! so that signals, time limits and other stacks do not wait for the network. This module doesn't know which commands
+//! are recorded, or where the document is.
 
 use std::cell::{Ref, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -22,19 +21,19 @@ use crate::path::StackPath;
 use crate::state::document::{Entry, RunAction};
 use crate::state::writer::{Change, Report, StateWriter, WriterEnd};
 
-/// The ticket of changes that nobody waits for.
+/// The ticket of changes that no one waits for.
 const NO_TICKET: u64 = u64::MAX;
 
-/// What has become of the intents, by turn.
+/// The progress of the intents, by turn.
 #[derive(Debug, Default)]
 struct Intents {
     /// Those that are not confirmed yet.
     open: HashMap<u64, StepReporter>,
-    /// Those that are confirmed, and were not given up since.
+    /// Those that are confirmed and not withdrawn.
     confirmed: HashSet<u64>,
-    /// Those after which a command has been started: what it has done is done.
+    /// Those whose command has started, which may have taken effect.
     begun: HashSet<u64>,
-    /// The records of turns whose tool was asked what its plan file does.
+    /// The records of turns whose tool was asked for the effect of its plan file.
     asked: HashMap<u64, NewEntry>,
 }
 
@@ -55,16 +54,16 @@ pub struct RunState {
     writer: Arc<StateWriter>,
     /// By turn; none for a stack whose command is not recorded.
     records: RefCell<Vec<Option<NewEntry>>>,
-    /// What is put on record of turns that are added, by stack.
+    /// The records of added turns, by stack.
     followups: HashMap<StackPath, NewEntry>,
     /// The keys of stacks that have several turns from the beginning.
     several: HashSet<String>,
-    /// What is on record of stacks whose turns have ended, by key, if turns may be added; none if nothing is.
+    /// The recorded entries of stacks whose turns have ended, by key, if turns may be added.
     latest: RefCell<HashMap<String, Option<Entry>>>,
     questions: Questions,
 }
 
-/// Takes what the writer of a state reports: see [`StateWriter::start`].
+/// Receives the reports of the state writer: see [`StateWriter::start`].
 #[derive(Debug)]
 pub struct WriterReports {
     questions: Questions,
@@ -72,7 +71,6 @@ pub struct WriterReports {
 }
 
 impl WriterReports {
-    /// Takes a report.
     pub fn take(&self, report: Report) {
         match report {
             Report::Confirmed(tickets) => {
@@ -99,18 +97,18 @@ fn answered(result: Result<(), Failure>) -> StepEnd {
     }
 }
 
-/// What is needed to keep the state of a run.
+/// The records of a run, before it starts.
 #[derive(Debug)]
 pub struct StatePlan {
     records: Vec<Option<NewEntry>>,
-    /// What is put on record at once, by key.
+    /// Changes to record at once, by key.
     changes: Vec<(String, Change)>,
     followups: HashMap<StackPath, NewEntry>,
     questions: Questions,
 }
 
 impl StatePlan {
-    /// Plans what is to be on record, by turn.
+    /// Plans the records, by turn.
     pub fn new(records: Vec<Option<NewEntry>>) -> Self {
         StatePlan {
             records,
@@ -120,19 +118,19 @@ impl StatePlan {
         }
     }
 
-    /// Adds what is put on record at once, by key.
+    /// Adds changes to record at once, by key.
     #[must_use]
     pub fn with_changes(mut self, changes: Vec<(String, Change)>) -> Self {
         self.changes = changes;
         self
     }
 
-    /// Adds what is put on record of turns that are added, by stack.
+    /// Adds the records of added turns, by stack.
     pub fn add_followups(&mut self, followups: HashMap<StackPath, NewEntry>) {
         self.followups = followups;
     }
 
-    /// Returns what takes the reports of the writer of the run with this inbox.
+    /// Returns the receiver for the writer of the run with this inbox.
     pub(super) fn reports(&self, inbox: &Inbox) -> WriterReports {
         WriterReports {
             questions: self.questions.clone(),
@@ -140,7 +138,6 @@ impl StatePlan {
         }
     }
 
-    /// Returns whether the command of a turn is recorded.
     pub(super) fn records(&self, turn: usize) -> bool {
         matches!(self.records.get(turn), Some(Some(_)))
     }
@@ -187,7 +184,7 @@ impl RunState {
         self.records.borrow_mut().push(record);
     }
 
-    /// Notes what is on record now, for the turns of the stack that are still to come.
+    /// Notes the recorded entry, for later turns of the stack.
     fn note(&self, turn: TurnIndex, key: &str, change: &Change) {
         let now = match change {
             Change::Put(entry) => Some(entry.as_kept()),
@@ -205,7 +202,7 @@ impl RunState {
                 && record.key == key
             {
                 record.earlier.clone_from(&now);
-                // It was destroyed to be made anew.
+                // It was destroyed to be recreated.
                 let is_first = self.several.contains(key) && now.is_none();
                 record.is_made_anew |= is_first && record.action == RunAction::Apply;
             }
@@ -241,7 +238,7 @@ impl RunState {
                 }
                 return;
             }
-            // A question that was given up has no writer any more.
+            // A withdrawn question has no writer any more.
             if intents.open.contains_key(&ticket)
                 && let Some(writer) = writer.upgrade()
             {
@@ -257,7 +254,7 @@ impl RunState {
         }
     }
 
-    /// Puts on record how a turn ended, if it had begun.
+    /// Records the result of a turn that had begun.
     pub(super) fn ended(&self, ending: &Ending, findings: Option<Findings>) {
         let failure = match &ending.outcome {
             Outcome::Succeeded => None,
@@ -273,7 +270,7 @@ impl RunState {
             .contains(&ticket(ending.turn));
         let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
         let is_undone = failure.is_some() && !has_failed_checks;
-        // What needed no command may still go on record.
+        // A turn that needed no command may still have findings to record.
         if !has_begun && (is_undone || findings.is_none()) {
             return;
         }
@@ -287,11 +284,11 @@ impl RunState {
         self.writer.change(&record.key, change, NO_TICKET);
     }
 
-    /// Waits until everything is in the document, or cannot be any more.
+    /// Waits until everything is written, or cannot be written any more.
     pub(super) fn finish(self) -> WriterEnd {
         match Arc::try_unwrap(self.writer) {
             Ok(writer) => writer.finish(None),
-            Err(_) => unreachable!("every question has gone with its turn"),
+            Err(_) => unreachable!("every question ends with its turn"),
         }
     }
 }
@@ -305,7 +302,7 @@ pub(super) struct Confirming<'a> {
 /// A command that is running, or an intent that is not confirmed yet.
 pub(super) enum Confirmed {
     Command(Running),
-    /// Also the command before it, whose log goes on.
+    /// With the previous command, whose log continues.
     Question(OpenIntent, Option<Running>),
 }
 
@@ -376,10 +373,10 @@ impl Control for Confirmed {
 }
 
 impl OpenIntent {
-    /// Gives up the intent: it is as if it had never been. It may have been confirmed just now.
+    /// Withdraws the intent, as if it had never been recorded. It may have been confirmed just now.
     fn withdraw(&self) {
         let mut intents = lock(&self.questions);
-        // What an earlier attempt has done stays as it is.
+        // The effect of an earlier attempt remains.
         if !intents.begun.contains(&self.ticket) {
             self.writer.change(&self.key, Change::Withdrawn, NO_TICKET);
             intents.confirmed.remove(&self.ticket);

@@ -1,5 +1,5 @@
-//! What is asked about the tool of a command: what the plan file does that it applies, before it starts; and where it
-//! has kept its state, afterwards.
+//! Questions to the tool of a command: the effect of the plan file that it applies, before it starts; and its
+//! backend, afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::state::document::{OUTDATED_PLAN, PARTIAL_PLAN, UNREADABLE_PLAN};
 pub struct AppliedPlan {
     /// The file as the command names it.
     pub name: String,
-    /// What shows it; none if only a script knows.
+    /// The command that shows it; `None` if only a script knows.
     question: Option<Question>,
     answer: Option<PlanAnswer>,
 }
@@ -33,7 +33,7 @@ struct Question {
     file: PathBuf,
 }
 
-/// What a plan file does.
+/// The effect of a plan file.
 #[derive(Debug, Clone, Default)]
 pub struct PlanAnswer {
     /// Whether it destroys all or a part of the stack, if that is known.
@@ -81,19 +81,19 @@ impl AppliedPlan {
         })
     }
 
-    /// Asks the tools what plan files do, several at a time.
+    /// Asks the tools for the effects of plan files, several at a time.
     pub fn ask_all(plans: &mut [Option<AppliedPlan>]) {
         plans.par_iter_mut().flatten().for_each(|plan| {
             plan.answer = Some(plan.ask());
         });
     }
 
-    /// Returns whether it destroys all or a part of the stack, as far as that was asked and is known.
+    /// Returns whether it destroys all or a part of the stack, as far as is known.
     pub fn destroys(&self) -> Option<bool> {
         self.answer.as_ref()?.destroys
     }
 
-    /// Returns what the file does, asking the tool unless it was asked before.
+    /// Returns the effect of the file. Asks the tool unless it was asked before.
     ///
     /// # Errors
     ///
@@ -149,10 +149,9 @@ impl AppliedPlan {
     }
 }
 
-/// Where a command makes Terraform or `OpenTofu` keep the state of a stack.
+/// The backend that a command configures for Terraform or `OpenTofu` in a stack.
 #[derive(Debug, Clone)]
 pub struct ToolPlace {
-    /// The root of the project.
     root: PathBuf,
     directory: PathBuf,
     environment: Environment,
@@ -173,7 +172,7 @@ impl ToolPlace {
         uses.map(place).collect()
     }
 
-    /// Returns the backend with its workspace, as it is recorded; `None` if that is not known.
+    /// Returns the backend with its workspace, as recorded; `None` if it is not known.
     pub(super) fn backend(&self) -> Option<String> {
         let variable = |name: &str| lookup(&self.environment, name);
         backend_of_tool(&self.root, &self.directory, &variable)

@@ -1,7 +1,7 @@
-//! Turns: what a run is made of.
+//! The turns of a run.
 //!
-//! A stack has one turn in most runs. It has two where what it stands for is replaced, and more where
-//! others are added during the run. This module does not know who adds them, or what a step does.
+//! A stack has one turn in most runs. It has two if it is replaced, and more if policies add some. This module
+//! doesn't know who adds turns, or the purpose of a step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::path::StackPath;
 use crate::project::attempt::ExitCodes;
 
-/// The number of a turn in its run, from 0: first those that the run began with, in the sequence of a
-/// serial run, then those that were added.
+/// The number of a turn in its run, from 0: first the initial turns, in the sequence of a serial run, then the added
+/// ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnIndex(u32);
 
@@ -38,24 +38,23 @@ impl TurnIndex {
 /// One stack's turn in a run, with all its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// The stack, which may no longer be in the tree.
+    /// The stack, which may have been removed from the project.
     pub stack: StackPath,
-    /// What is done with it.
     pub operation: Operation,
-    /// What is done for that, one after the other, in one slot; each attempt begins with the first.
+    /// The steps, one after the other, in one slot; each attempt begins with the first.
     pub steps: Arc<[Step]>,
 }
 
-/// What is done with a stack.
+/// The purpose of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// The command of `orch run`.
     Run,
-    /// A tool is asked what it would do.
+    /// The tool plans.
     Ask,
-    /// What the stack stands for is brought forward.
+    /// The stack is applied.
     Apply,
-    /// What the stack stands for is destroyed.
+    /// The stack is destroyed.
     Destroy,
 }
 
@@ -64,12 +63,12 @@ pub enum Operation {
 pub enum Step {
     /// A command, with its name among the steps.
     Command(Arc<str>),
-    /// A command whose exit statuses mean something else than those of the turn.
+    /// A command whose exit statuses have another meaning than those of the turn.
     CommandWith(Arc<str>, Arc<ExitCodes>),
-    /// Somebody outside is asked whether to go on. Until the answer comes the turn holds its slot, and
-    /// once nothing new starts it is as if it had never started.
+    /// A question to someone outside. The turn holds its slot until the answer; if nothing new starts, it is as if it
+    /// had never started.
     Confirmation,
-    /// Something is checked without a command: who directs the run says whether the turn fails.
+    /// A check without a command: the director decides whether the turn fails.
     Check,
 }
 
@@ -80,7 +79,7 @@ impl Step {
 }
 
 impl Turn {
-    /// Returns a turn of the one command of `orch run` in a stack. The turns of a run share the steps.
+    /// Returns a turn of `orch run`. All turns of a run share the steps.
     pub fn of_command(stack: impl Into<StackPath>, steps: &Arc<[Step]>) -> Self {
         Turn {
             stack: stack.into(),

@@ -1,4 +1,4 @@
-//! What violates the safeguards of a project now: git is asked, and the remote where a safeguard needs it.
+//! Checks the safeguards of a project now: asks git, and the remote where a safeguard needs it.
 
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ use crate::record::journal::UncommittedFile;
 pub const OF_STATUS: [Safeguard; 2] = [Safeguard::GitUntracked, Safeguard::GitUncommitted];
 
 impl Context {
-    /// Returns what violates the safeguards that are on. If the working tree has not changed since the last time, it
-    /// is not looked at again.
+    /// Returns the violations of the enabled safeguards. An unchanged working tree is not checked again.
     fn violations(&mut self, disabled: &Disabled, has_changed: bool) -> Vec<Violation> {
         let configured = &self.project.settings.safeguards;
         let is_on = |safeguard: &Safeguard| safeguard::is_on(*safeguard, disabled, configured);
@@ -43,7 +42,7 @@ impl Context {
         violations
     }
 
-    /// Finds what violates some safeguards: these that look at the working tree, and, if `is_synced`, the one that
+    /// Finds the violations of these safeguards, which check the working tree, and, if `is_synced`, of the one that
     /// asks the remote.
     fn find_violations(
         &mut self,
@@ -81,20 +80,19 @@ impl Context {
         Ok(violations)
     }
 
-    /// Returns what is not committed, as a journal names it, if that is known; to be called when nothing
-    /// is in the way of the run.
+    /// Returns the uncommitted files for a journal, if known. Call it after the safeguards have passed.
     pub fn uncommitted(&mut self) -> Option<Vec<UncommittedFile>> {
         self.git().ok()?;
         let files = self.git.known()?.status.as_ref().ok();
         files.map(|files| resume::uncommitted(&self.project.root, files))
     }
 
-    /// Returns whether the repository is in a state to run commands in. Shows what is wrong with it.
+    /// Returns whether the safeguards pass. Shows their violations.
     pub fn is_safe(&mut self, disabled: &Disabled) -> bool {
         self.is_still_safe(disabled, true)
     }
 
-    /// Returns the same after an earlier look. A working tree that has not changed since is not checked again.
+    /// Returns the same after an earlier check. An unchanged working tree is not checked again.
     pub fn is_still_safe(&mut self, disabled: &Disabled, has_changed: bool) -> bool {
         let violations = self.violations(disabled, has_changed);
         for violation in &violations {
@@ -107,8 +105,8 @@ impl Context {
         violations.is_empty()
     }
 
-    /// Warns if HEAD lacks the tip of the remote's default branch, as this clone knows it: an apply may revert what
-    /// that has. Where the safeguard is switched on it asks the remote and refuses; where it is off, nobody looks.
+    /// Warns if HEAD lacks the tip of the remote's default branch, as this clone knows it: an apply may revert its
+    /// changes. If the safeguard is on, it asks the remote and refuses; if it is explicitly off, nothing is checked.
     pub fn warn_if_behind(&mut self, disabled: &Disabled) -> Result<()> {
         let configured = &self.project.settings.safeguards;
         if safeguard::switched(Safeguard::GitOutOfSync, disabled, configured).is_some() {
@@ -157,8 +155,7 @@ impl Context {
         }))
     }
 
-    /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands
-    /// that the remote be asked.
+    /// Asks the remote whether HEAD is out of date. Without a remote it is not, unless the user demands the check.
     fn out_of_sync(&self, repository: &Repository, is_demanded: bool) -> Option<Violation> {
         let query = BaseQuery::of(&self.project.settings);
         let upstream = match base::default_branch(repository, &query) {
@@ -192,8 +189,8 @@ impl Context {
     }
 }
 
-/// Finds how HEAD is related to a commit that it does not have. That commit may not even be in this
-/// clone; then it goes on from where the remote's branch was when it was last seen.
+/// Finds the relation of HEAD to a commit that it lacks. If this clone lacks the commit too, the last known commit of
+/// the remote's branch is used.
 fn relation(
     repository: &Repository,
     head: &CommitId,

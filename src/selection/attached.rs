@@ -1,7 +1,8 @@
 //! Which policies are attached to which stacks.
 //!
 //! An entry of `attach` means the same as an entry of `after`, but belongs to a directory instead of a stack:
-//! the directory itself stands for everything at and below it.
+//! the directory itself matches everything at and below it. Besides, `*` matches all stacks, and `label:TEXT`
+//! those with a label or tag; `autoattach:TEXT`, which policies of Spacelift have as a label, does the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +11,15 @@ use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::KeyFilter;
 use crate::project::Project;
 use crate::project::policy::PolicyBlock;
-use crate::project::stack::StackIndex;
+use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
 use crate::source::Spanned;
 
 /// The prefix of an entry that names a module.
 const MODULE: &str = "module:";
+
+/// The prefixes of entries that name a label.
+const LABELS: [&str; 2] = ["label:", "autoattach:"];
 
 /// The stacks and modules that each policy is attached to. Policies are numbered as in [`Project::policies`].
 #[derive(Debug, Default)]
@@ -90,7 +94,7 @@ fn unknown_module(project: &Project, entry: &Spanned<String>, module: &str) -> D
     let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
     if project.settings.strict_references {
         diagnostic.severity = Severity::Error;
-        diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+        diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
     }
     let known = project.modules.keys().map(String::as_str);
     diagnostic
@@ -107,6 +111,26 @@ fn named(
 ) -> Vec<StackIndex> {
     let stacks = &project.stacks;
     let nothing = |label: &str| dangling::names_nothing(project, "attach", entry, label);
+    let label = LABELS
+        .iter()
+        .find_map(|prefix| entry.value.strip_prefix(prefix));
+    if entry.value == "*" || label == Some("*") {
+        return stacks.iter().map(|(stack, _)| stack).collect();
+    }
+    if let Some(label) = label {
+        let labels = |stack: &Stack| {
+            let labels = stack.labels.iter().map(String::as_str);
+            labels.chain(stack.tags()).any(|it| it == label)
+        };
+        let labeled = stacks.iter().filter(|(_, stack)| labels(stack));
+        let named: Vec<StackIndex> = labeled.map(|(stack, _)| stack).collect();
+        if named.is_empty() && project.broken.is_empty() {
+            let all = stacks.iter().flat_map(|(_, stack)| &stack.labels);
+            let known = all.map(String::as_str).chain(stacks.tags());
+            problems.push(nothing("no stack has this label or tag").did_you_mean(label, known));
+        }
+        return named;
+    }
     if let Some(filter) = entry.value.strip_prefix("tag:") {
         let filter = match TagFilter::parse(filter) {
             Ok(filter) => filter,
@@ -123,7 +147,7 @@ fn named(
         if named.is_empty() && project.broken.is_empty() {
             let mut wanted = filter.alternatives().flatten();
             let unknown = wanted.find(|tag| !stacks.has_tag(tag));
-            let diagnostic = nothing("no stack carries such tags");
+            let diagnostic = nothing("no stack has such tags");
             problems.push(match unknown {
                 Some(tag) => diagnostic.did_you_mean(tag, stacks.tags()),
                 None => diagnostic,

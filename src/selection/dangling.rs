@@ -74,16 +74,16 @@ pub(super) fn names_nothing(
 ) -> Diagnostic {
     let mut diagnostic = Diagnostic::warning(
         Code::UnknownReference,
-        format!("`{}` in `{kind}` names no stack", entry.value),
+        format!("`{}` in `{kind}` matches no stack", entry.value),
     );
     if project.settings.strict_references {
         diagnostic.severity = Severity::Error;
-        diagnostic = diagnostic.note("the project says `references = \"strict\"`");
+        diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
     }
     diagnostic.label(entry.span, label)
 }
 
-/// Returns why a path names no stack.
+/// Returns why a path matches no stack.
 pub(super) fn why_nothing(project: &Project, path: &ProjectPath) -> &'static str {
     let mut empty = project.without_instances.iter();
     match fs::symlink_metadata(path.to_host(&project.root)) {

@@ -44,7 +44,7 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
                 Diagnostic::error(Code::Conflict, message)
                     .label(own.span, "`false` here")
                     .label(span, "`true` here")
-                    .help("take one of the two out"),
+                    .help("remove one of the two"),
             );
         }
         project.made_first.insert(stack, MadeFirst { from, span });

@@ -12,8 +12,8 @@ pub struct AbandonedSerials {
 }
 
 impl AbandonedSerials {
-    /// Returns those of what came after a document that was put back, whose backup has a serial above them. Its own
-    /// serial is one of them: other timelines may have had a document with it.
+    /// Returns the serials that a restored document abandoned, given a backup with a serial above them. Includes the
+    /// serial of the document: another timeline may have had a document with it.
     pub(super) fn between(document: u64, backup: u64) -> Self {
         AbandonedSerials {
             from: document,

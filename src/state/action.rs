@@ -1,14 +1,14 @@
-//! What runs do to stacks.
+//! The actions of runs on stacks.
 
 use serde::{Deserialize, Serialize};
 
-/// What a run does to the stacks that it is recorded for.
+/// The action of a run on its recorded stacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunAction {
-    /// It brings about what the configuration says.
+    /// It applies the configuration.
     Apply,
-    /// It removes what is there.
+    /// It destroys the stacks.
     Destroy,
     /// It accepts drift.
     Refresh,

@@ -23,9 +23,9 @@ pub struct Backend {
     store: Box<dyn Store>,
     /// The key of the document, without `.json`.
     base: String,
-    /// How many backups are kept.
+    /// How many backups to keep.
     backups: usize,
-    /// What the holder of the lock keeps locked on its machine.
+    /// The file that the holder of the lock keeps locked on its machine.
     holder: Option<HolderFile>,
 }
 
@@ -41,7 +41,6 @@ impl std::fmt::Debug for Backend {
 #[derive(Debug, Clone)]
 pub struct ReadDocument {
     pub document: Document,
-    /// Its text.
     pub bytes: Vec<u8>,
     pub version: Version,
     /// How long ago it was put, by the clock of the store.
@@ -57,13 +56,13 @@ pub enum BackendReadError {
     /// A later version of `orch` wrote it.
     #[error("`{address}` cannot be used: {why}")]
     Newer {
-        /// What cannot be read.
+        /// The unreadable object.
         address: String,
         why: Unreadable,
     },
     #[error("`{address}` cannot be used: {why}")]
     Damaged {
-        /// What cannot be read.
+        /// The unreadable object.
         address: String,
         why: Unreadable,
         /// The address of the newest backup, if there is one.
@@ -74,7 +73,7 @@ pub enum BackendReadError {
 /// How a conditional put ended.
 #[derive(Debug)]
 pub(super) enum Swap {
-    /// The object is what was put, in this version.
+    /// The object was written, with this version.
     Done(Version),
     /// It is something else.
     Refused(Option<StoredObject>),
@@ -91,7 +90,7 @@ impl Backend {
         }
     }
 
-    /// Adds what the holder of the lock keeps locked on its machine.
+    /// Sets the file that the holder of the lock keeps locked on its machine.
     #[must_use]
     pub(super) fn with_holder(self, holder: HolderFile) -> Self {
         Backend {
@@ -134,12 +133,12 @@ impl Backend {
         Ok(self.object()?.is_some())
     }
 
-    /// Returns what is where the document belongs, readable or not.
+    /// Returns the object at the address of the document, readable or not.
     pub(super) fn object(&self) -> Result<Option<StoredObject>, StoreError> {
         self.store.get(&self.key())
     }
 
-    /// Reads what was found where the document belongs.
+    /// Parses the object at the address of the document.
     pub(super) fn understood(
         &self,
         object: StoredObject,
@@ -159,7 +158,7 @@ impl Backend {
             }),
             Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
             Err(why @ Unreadable::Damaged(_)) => {
-                // Where even that cannot be listed, the damage is still what matters.
+                // Without a list of backups, the damage is still the error to report.
                 let newest = self
                     .backups()
                     .ok()
@@ -204,7 +203,7 @@ impl Backend {
         self.store.address(&self.record_key(run))
     }
 
-    /// Returns the name of the record of a run for people, and what is there, readable or not.
+    /// Returns the name of a run record for people, and its object, readable or not.
     pub(super) fn record_object(
         &self,
         run: &str,
@@ -255,7 +254,7 @@ impl Backend {
         self.backups == 0
     }
 
-    /// Returns what is where a backup belongs.
+    /// Returns the object of a backup.
     pub(super) fn backup_object(&self, serial: u64) -> Result<Option<StoredObject>, StoreError> {
         self.store.get(&self.backup_key(serial))
     }
@@ -270,7 +269,7 @@ impl Backend {
         self.store.put(&self.backup_key(serial), bytes, condition)
     }
 
-    /// Removes the first of some backups that are more than are kept.
+    /// Removes the oldest of these backups beyond the limit.
     pub(super) fn remove_oldest(&self, serials: &[u64]) {
         let excess = serials.len().saturating_sub(self.backups);
         for serial in &serials[..excess] {
@@ -298,8 +297,8 @@ impl Backend {
         self.swap_bytes(&key, &record.to_bytes(), condition)
     }
 
-    /// Puts an object if the condition holds. Where the answer was lost, or was a refusal that may be of
-    /// a second request after the first one had worked, reading tells: no two writes have the same bytes.
+    /// Puts an object if the condition holds. If the answer was lost, or a refusal may be that of a repeated request,
+    /// reading decides: no two writes have the same bytes.
     fn swap_bytes(
         &self,
         key: &str,
@@ -324,14 +323,14 @@ impl Backend {
                 .is_some_and(|found| found.version == *version),
         };
         match lost {
-            // It may still arrive: whoever tries again is told apart by the bytes.
+            // It may still arrive: a retry recognises it by its bytes.
             Some(error) if is_untouched => Err(error),
             _ => Ok(Swap::Refused(found)),
         }
     }
 
-    /// Removes the record of a run, which is in the document by now. What cannot be removed is removed
-    /// by the next holder of the lock.
+    /// Removes the record of a run, which was merged into the document. If that fails, the next holder of the lock
+    /// removes it.
     pub(super) fn delete_record(&self, run: &str) {
         _ = self.store.delete(&self.record_key(run));
     }
@@ -352,12 +351,12 @@ impl Backend {
         self.store.version(&self.key())
     }
 
-    /// Returns the time by the clock of the store, if it tells.
+    /// Returns the time by the clock of the store, if it reports one.
     pub(super) fn time(&self) -> Option<Timestamp> {
         self.store.time()
     }
 
-    /// Returns which processes of this machine hold the lock.
+    /// Returns whether processes of this machine hold the lock.
     pub(super) fn presence(&self) -> Presence {
         let holder = self.holder.as_ref();
         holder.map_or(Presence::Unknown, HolderFile::presence)
@@ -371,7 +370,7 @@ impl Backend {
         format!("{}{ticket}.json", self.queue())
     }
 
-    /// Returns the tickets of the runs that wait for the lock, in their order; none if that is not known.
+    /// Returns the tickets of the waiting runs in order; none if they are unknown.
     pub(super) fn tickets(&self) -> Vec<String> {
         let queue = self.queue();
         let keys = self.store.list(&queue).unwrap_or_default();
@@ -382,14 +381,14 @@ impl Backend {
         keys.iter().filter_map(ticket).collect()
     }
 
-    /// Puts a ticket. Without it, the run only waits for longer.
+    /// Puts a ticket. Without it, the run only waits longer.
     pub(super) fn put_ticket(&self, ticket: &str) {
         _ = self
             .store
             .put(&self.ticket_key(ticket), b"{}", &PutCondition::Absent);
     }
 
-    /// Removes a ticket. One that stays costs its turn.
+    /// Removes a ticket. A leftover one only delays others.
     pub(super) fn delete_ticket(&self, ticket: &str) {
         _ = self.store.delete(&self.ticket_key(ticket));
     }
@@ -409,12 +408,12 @@ impl Backend {
         }
     }
 
-    /// Checks that the store refuses what it should: a second creation, and a put over a version that is
-    /// no longer there. Returns whether the store is known to keep no earlier versions.
+    /// Checks that the store refuses a second creation, and a put over a replaced version. Returns whether the store
+    /// is known to keep no earlier versions.
     pub(super) fn probe(&self, nonce: &str) -> Result<Probe, StoreError> {
         let key = format!("{}.probe-{nonce}.json", self.base);
         let probe = || {
-            // The bytes tell whose write it was.
+            // The bytes identify the write.
             let put = |text: &str, condition: &PutCondition| {
                 let text = format!("{nonce} {text}");
                 self.swap_bytes(&key, text.as_bytes(), condition)
@@ -446,14 +445,14 @@ impl Backend {
     }
 }
 
-/// What a store does with conditions.
+/// How a store treats conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Probe {
     /// It puts objects whose condition does not hold.
     Ignored,
-    /// It keeps to them.
+    /// It enforces them.
     Kept {
-        /// Whether it tells versions by number.
+        /// Whether its versions have numbers.
         number: bool,
     },
 }

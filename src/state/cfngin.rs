@@ -1,4 +1,4 @@
-//! The persistent graph of `CFNgin`: `{"stack": ["what it runs after"]}`, by name.
+//! The persistent graph of `CFNgin`: `{"stack": ["its dependency"]}`, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 

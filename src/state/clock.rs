@@ -1,4 +1,4 @@
-//! Time, which tests make up.
+//! Time, which tests can control.
 
 use std::sync::LazyLock;
 use std::thread;
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// What tells the time, and waits.
+/// A clock that can wait.
 pub trait Clock {
-    /// Returns how much time has passed since some moment, which nobody can set back.
+    /// Returns the time since some fixed moment; it never decreases.
     fn elapsed(&self) -> Duration;
 
     /// Returns the time of day.
@@ -17,13 +17,13 @@ pub trait Clock {
     /// Waits.
     fn sleep(&self, duration: Duration);
 
-    /// Returns what ends a wait early, from any thread, if anything does.
+    /// Returns a function that ends a wait early, from any thread, if there is one.
     fn alarm(&self) -> Option<Box<dyn FnOnce() + Send>> {
         None
     }
 }
 
-/// A moment by both of its clocks: one stops while the machine sleeps, the other may be set.
+/// A moment on two clocks: one stops while the machine sleeps, the other can be set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub(super) elapsed: Duration,
@@ -38,7 +38,7 @@ impl Moment {
         }
     }
 
-    /// Returns how much time has passed since, by the clock that says more.
+    /// Returns the time since then, by the clock with the larger value.
     pub(super) fn passed(self, clock: &dyn Clock) -> Duration {
         let elapsed = clock.elapsed().saturating_sub(self.elapsed);
         let time = clock.now().duration_since(self.time).unsigned_abs();
@@ -67,7 +67,7 @@ impl Clock for SystemClock {
     }
 
     fn now(&self) -> Timestamp {
-        // Milliseconds say enough.
+        // Milliseconds are precise enough.
         let now = Timestamp::now();
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }

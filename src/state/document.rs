@@ -1,7 +1,6 @@
-//! The document: which stacks exist out there, from which commit and inputs, and who writes now.
+//! The document: the stacks that exist, with the commits and inputs of their last applies, and the current writer.
 //!
-//! Within a format number fields are only added. What this program does not know is kept wherever it
-//! stands, and written back.
+//! Within a format number, fields are only added. Unknown fields are preserved wherever they are.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::abandoned::AbandonedSerials;
 pub use super::action::RunAction;
-pub use super::deposed::Deposed;
+pub use super::deposed::DeposedGeneration;
 pub use super::history::{Write, WrittenStacks};
 pub use super::inputs::{CountedInputs, Inputs};
 use super::keys;
@@ -26,7 +25,7 @@ pub const FORMAT: u32 = 1;
 /// The highest serial: one that is always counted up never gets there.
 pub(super) const MAX_SERIAL: u64 = 1_000_000_000_000_000;
 
-/// The serial of what has not been merged into the document yet.
+/// The serial of entries that are not merged into the document yet.
 pub const UNMERGED: u64 = 0;
 
 /// The mode of stacks that are only read.
@@ -35,22 +34,22 @@ pub const READ: &str = "read";
 /// The failure of a turn with a condition that does not hold.
 pub const CONDITION: &str = "condition";
 
-/// What is said of an apply after which a condition did not hold.
+/// The checks of an apply after which a condition failed.
 pub const CHECKS_FAILED: &str = "failed";
 
-/// Why an attempt is unknown: it applied a plan file of the tool that leaves something out.
+/// Why an attempt is unknown: it applied a partial plan file of the tool.
 pub const PARTIAL_PLAN: &str = "partial-plan";
 
 /// Why an attempt is unknown: it applied a plan file that the tool could not show.
 pub const UNREADABLE_PLAN: &str = "unreadable-plan";
 
-/// Why an attempt is unknown: it applied a plan file of another configuration, or of other values of variables.
+/// Why an attempt is unknown: it applied a plan file of another configuration, or with other values of variables.
 pub const OUTDATED_PLAN: &str = "outdated-plan";
 
-/// Why an attempt is unknown: the tool has, or may have, used another backend than the recorded one.
+/// Why an attempt is unknown: the tool used, or may have used, another backend than the recorded one.
 pub const OTHER_BACKEND: &str = "other-backend";
 
-/// The failure of a turn whose end nobody has seen.
+/// The failure of a turn whose end was not observed.
 pub const INTERRUPTED: &str = "interrupted";
 
 /// The persistent graph of a project in one namespace.
@@ -70,21 +69,21 @@ pub struct Document {
     pub serial: u64,
     /// The run that writes, if one does.
     pub lock: Option<Lock>,
-    /// The stacks, by what `orch list` prints.
+    /// The stacks, by the name that `orch list` prints.
     #[serde(deserialize_with = "keys::by_path")]
     pub stacks: BTreeMap<String, Entry>,
     /// The last writes, the newest last.
     #[serde(default)]
     pub history: Vec<Write>,
-    /// The lower serials that are not part of its past.
+    /// The lower serials that are not part of its history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abandoned: Vec<AbandonedSerials>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// A stack on record.
+/// A recorded stack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     #[serde(default)]
@@ -104,23 +103,23 @@ pub struct Entry {
     pub applied: Option<Applied>,
     #[serde(default)]
     pub last: Option<Attempt>,
-    /// What has begun, and has not ended as far as is known.
+    /// The open intent.
     #[serde(default)]
     pub intent: Option<Intent>,
-    /// Who does not trust what is there, if anybody.
+    /// Who marked it as tainted, if anyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tainted: Option<Taint>,
-    /// The name of its driver, if one has planned or applied it.
+    /// The name of the driver that planned or applied it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Where its tool keeps its own state, if that is known.
+    /// The backend of its tool, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
-    /// What is done with it, unless that is everything: [`READ`] of stacks that are only read.
+    /// Its mode, unless it is managed: [`READ`] for a stack that is only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Its outputs, if they are known: digests of the values. A sensitive output has a mark instead that
-    /// changes with each apply of the stack.
+    /// Its outputs, if known: digests of the values. A sensitive output has a mark instead, which changes with each
+    /// apply of the stack.
     #[serde(
         default,
         deserialize_with = "keys::unique_if_any",
@@ -130,25 +129,26 @@ pub struct Entry {
     /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<u64>,
-    /// The write that merged the last apply that changed anything, its creation included; [`UNMERGED`] before that.
+    /// The write that merged the last apply with changes, including its creation; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<u64>,
-    /// The write that merged the apply that made its current generation beside another one; [`UNMERGED`] before that.
+    /// The write that merged the apply that created its current generation beside another one; [`UNMERGED`] before
+    /// that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<u64>,
-    /// Which generation of it is current.
+    /// Its current generation.
     #[serde(default, skip_serializing_if = "Generation::is_first")]
     pub generation: Generation,
-    /// What else has been made of it and not been destroyed, as far as is known.
+    /// Its other generations that have not been destroyed, as far as is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deposed: Vec<Deposed>,
+    pub deposed: Vec<DeposedGeneration>,
     /// The lifecycle rules that were in force when it was applied last.
     #[serde(default, skip_serializing_if = "RecordedRules::is_empty")]
     pub lifecycle: RecordedRules,
     /// The last refresh that accepted drift since: resources may differ from its configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refreshed: Option<Refreshed>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -168,9 +168,9 @@ pub struct Applied {
     pub commit: Option<String>,
     /// Whether an input was not committed.
     pub dirty: bool,
-    /// The newest commit that is known to have the same inputs.
+    /// The newest commit known to have the same inputs.
     pub seen: Option<String>,
-    /// What it was made of; none if that is not known.
+    /// Its inputs, if known.
     pub inputs: Option<Inputs>,
     /// The triggers that it answered.
     #[serde(default)]
@@ -178,24 +178,23 @@ pub struct Applied {
     /// A digest of the outputs that it was applied with: of the stacks that it runs right after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
-    /// The digests of the outputs that replace it when they change, as far as they were known: by what names
-    /// them in `replace_triggered_by`.
+    /// The known digests of the outputs that replace it when they change, by their names in `replace_triggered_by`.
     #[serde(
         default,
         deserialize_with = "keys::unique",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub triggered_by: BTreeMap<String, String>,
-    /// The generations of other stacks that its environment was computed from, by key.
+    /// The generations of other stacks that its environment used, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generations: BTreeMap<String, Generation>,
     /// The id of the plan that was applied, if one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What has come of the conditions on it: [`CHECKS_FAILED`] if one did not hold.
+    /// The result of its conditions: [`CHECKS_FAILED`] if one failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks: Option<String>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -205,12 +204,10 @@ pub struct Applied {
 pub struct Attempt {
     /// The write that merged it; [`UNMERGED`] before that.
     pub serial: u64,
-    /// What was tried.
     pub action: RunAction,
-    /// How it ended.
     pub outcome: AttemptOutcome,
-    /// How it failed, if it did; or what makes it unknown: an option like `-target`, [`PARTIAL_PLAN`],
-    /// [`UNREADABLE_PLAN`], [`OUTDATED_PLAN`] or [`OTHER_BACKEND`].
+    /// Why it failed, or why it is unknown: an option like `-target`, [`PARTIAL_PLAN`], [`UNREADABLE_PLAN`],
+    /// [`OUTDATED_PLAN`] or [`OTHER_BACKEND`].
     pub failure: Option<String>,
     /// The run id.
     pub run: Option<String>,
@@ -218,10 +215,10 @@ pub struct Attempt {
     pub at: Timestamp,
     /// The commit of HEAD.
     pub commit: Option<String>,
-    /// The id of the plan, if one is carried out.
+    /// The id of the applied plan, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -240,32 +237,30 @@ pub enum AttemptOutcome {
     Other(String),
 }
 
-/// What has begun.
+/// An open intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
-    /// What is being done.
     pub action: RunAction,
     pub run: String,
     /// Since when.
     pub since: Timestamp,
-    /// The id of the plan, if one is carried out.
+    /// The id of the applied plan, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// Somebody's doubt about a stack.
+/// The mark of a tainted stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taint {
     /// Who.
     pub by: String,
     /// When.
     pub at: Timestamp,
-    /// Why.
     pub reason: Option<String>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -274,7 +269,9 @@ pub struct Taint {
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// A later version wrote it.
-    #[error("it has format {0}, and this version of orch knows formats up to {FORMAT}")]
+    #[error(
+        "its format is {0}, and this version of orch reads formats up to {FORMAT}: upgrade orch"
+    )]
     Newer(u64),
     /// It is not a document.
     #[error("damaged: {0}")]
@@ -301,8 +298,8 @@ impl Document {
         to_bytes(self)
     }
 
-    /// Puts whole entries into the document; `None` removes one. What was unmerged gets the serial that
-    /// the document has now.
+    /// Merges whole entries into the document; `None` removes one. Unmerged parts get the current serial of the
+    /// document.
     pub fn merge(&mut self, stacks: &BTreeMap<String, Option<Entry>>) {
         for (key, entry) in stacks {
             match entry {
@@ -319,7 +316,7 @@ impl Document {
         }
     }
 
-    /// Ends every intent that a run has left open: nobody has seen how it ended.
+    /// Ends every open intent of a run, because its result is unknown.
     pub fn interrupt(&mut self, run: &str, at: Timestamp) {
         for entry in self.stacks.values_mut() {
             if let Some(intent) = entry.intent.take_if(|intent| intent.run == run) {
@@ -340,8 +337,7 @@ impl Document {
 }
 
 impl Entry {
-    /// Returns whether a run was ended while it was doing something with the stack, so that nobody knows how far it
-    /// came.
+    /// Returns whether a run ended while it worked on the stack, so that its result is unknown.
     pub fn was_cut_off_in(&self, run: &str) -> bool {
         match (&self.intent, &self.last) {
             (Some(intent), _) => intent.run == run,
@@ -358,7 +354,7 @@ impl Entry {
         last.is_some_and(|last| last.outcome == AttemptOutcome::Unknown)
     }
 
-    /// Gives what has not been merged yet a serial.
+    /// Sets the serial of unmerged parts.
     fn number(&mut self, serial: u64) {
         if let Some(applied) = &mut self.applied
             && applied.serial == UNMERGED
@@ -378,7 +374,7 @@ impl Entry {
         }
     }
 
-    /// Returns the writes that it remembers besides those of its attempts.
+    /// Returns the serials in the entry, besides those of its attempts.
     pub(super) fn writes(&self) -> [Option<u64>; 3] {
         [self.changed, self.modified, self.made]
     }
@@ -388,7 +384,7 @@ impl Entry {
         [&mut self.changed, &mut self.modified, &mut self.made]
     }
 
-    /// Gives what has not been merged yet the serials of an entry that may be the same one, merged.
+    /// Sets the serials of unmerged parts from an entry that may be the same one, merged.
     pub(super) fn number_like(&mut self, merged: &Entry) {
         if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied)
             && applied.serial == UNMERGED
@@ -412,7 +408,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether the last that was written of the stack came from this run.
+    /// Returns whether this run wrote the entry last.
     pub fn is_of(&self, run: &str) -> bool {
         let intent = self.intent.as_ref().map(|intent| intent.run.as_str());
         let last = self.last.as_ref().and_then(|last| last.run.as_deref());
@@ -439,7 +435,7 @@ pub(super) fn parse<T: for<'de> Deserialize<'de>>(
         Ok(read) if format(&read) == FORMAT => Ok(read),
         Ok(read) if format(&read) > FORMAT => Err(Unreadable::Newer(format(&read).into())),
         read => match serde_json::from_slice::<Head>(bytes) {
-            // What a later version adds may well look damaged.
+            // Additions of a later version may look like damage.
             Ok(head) if head.format > FORMAT.into() => Err(Unreadable::Newer(head.format)),
             _ => {
                 let unknown = || serde::de::Error::custom("its format is not a number from 1");

@@ -1,4 +1,4 @@
-//! Changes of a document that nobody has locked: one write each.
+//! Changes of an unlocked document: one write each.
 
 use jiff::Timestamp;
 use regex::bytes::Regex;
@@ -40,7 +40,7 @@ impl<E> From<StoreError> for EditError<E> {
 pub struct DocumentEdit<'a> {
     /// Who changes it.
     pub author: &'a Author,
-    /// What the history calls it.
+    /// The name of the change in the history.
     pub what: &'static str,
     /// Why, in the user's words.
     pub reason: Option<String>,
@@ -49,7 +49,7 @@ pub struct DocumentEdit<'a> {
 }
 
 impl DocumentEdit<'_> {
-    /// Returns what the history is told.
+    /// Returns the entry for the history.
     fn write(&self, at: Timestamp, stacks: WrittenStacks) -> Write {
         Write {
             serial: 0,
@@ -66,8 +66,8 @@ impl DocumentEdit<'_> {
         }
     }
 
-    /// Changes the document and returns it as it is then. The change may be made several times, each
-    /// time of what is there by then; it sees the serial that the document will have.
+    /// Changes the document and returns the new one. `change` may be called several times, each time with the current
+    /// document; it sees the serial of the new document.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl DocumentEdit<'_> {
     }
 }
 
-/// Changes a document in which no run holds the lock, without a backup and without an entry in its history: what is
-/// written adds to what is known of the stacks, and nothing happened to them.
+/// Changes a document in which no run holds the lock, without a backup and without an entry in its history: the write
+/// only adds knowledge about stacks, which did not change.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ pub fn touch<E>(
     })
 }
 
-/// What a new document belongs to.
+/// The project of a new document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// The project, as configured.
@@ -157,7 +157,7 @@ pub enum InitError {
     #[error("`{0}` exists")]
     Exists(String),
     #[error(
-        "the store of `{0}` ignores the conditions of a write, so writers would overwrite each other"
+        "the store of `{0}` does not support conditional writes, so concurrent runs would overwrite each other"
     )]
     Unconditional(String),
 }
@@ -172,7 +172,7 @@ pub struct NewDocument {
     pub backup: Option<u64>,
 }
 
-/// Creates the document. Its serial is greater than any that an earlier document at its place has had.
+/// Creates the document. Its serial is greater than that of any earlier document at this address.
 ///
 /// # Errors
 ///
@@ -270,7 +270,7 @@ impl From<StoreError> for RestoreError {
     }
 }
 
-/// Which backup is restored.
+/// The backup to restore.
 #[derive(Debug, Clone, Copy)]
 pub struct Restoration {
     pub serial: u64,
@@ -278,8 +278,8 @@ pub struct Restoration {
     pub may_be_abandoned: bool,
 }
 
-/// Replaces the document, even one that is damaged or gone, by a backup, whose serial becomes greater than
-/// any that the document has had. Returns the new document.
+/// Replaces the document, even a damaged or missing one, by a backup, with a new serial greater than all earlier
+/// ones. Returns the new document.
 ///
 /// # Errors
 ///
@@ -343,7 +343,7 @@ pub fn restore(
         document.lock = None;
         let mut stacks = WrittenStacks::default();
         if let Some(read) = &current {
-            // What happened since the backup did happen.
+            // Later writes happened nevertheless.
             document.history.clone_from(&read.document.history);
             stacks = WrittenStacks::of_edit(&read.document.stacks, &document.stacks);
         }
@@ -358,7 +358,7 @@ pub fn restore(
             return Ok(None);
         };
         if current.is_none() {
-            // Should this one be lost too, its backup tells the serial.
+            // If this document is lost too, its backup has the serial.
             let own = Succession {
                 backup: document.serial,
                 ..succession

@@ -1,9 +1,9 @@
-//! The generations of stacks on record: which there are, and what is known of each.
+//! The generations of recorded stacks.
 
 use jiff::Timestamp;
 
 use super::document::{
-    Applied, Attempt, AttemptOutcome, Deposed, Document, Entry, RunAction, UNMERGED,
+    Applied, Attempt, AttemptOutcome, DeposedGeneration, Document, Entry, RunAction, UNMERGED,
 };
 use crate::path::{Generation, StackPath};
 
@@ -18,10 +18,10 @@ impl Entry {
         last.next()
     }
 
-    /// Returns the current generation as it is kept once another one has taken its place.
-    pub fn as_deposed(&self) -> Deposed {
+    /// Returns the current generation as the record of an old one.
+    pub fn as_deposed(&self) -> DeposedGeneration {
         let applied = self.applied.as_ref();
-        Deposed {
+        DeposedGeneration {
             generation: self.generation,
             commit: applied.and_then(|applied| applied.commit.clone()),
             seen: applied.and_then(|applied| applied.seen.clone()),
@@ -36,8 +36,8 @@ impl Entry {
         }
     }
 
-    /// Returns whether it was certainly applied after the current generation of another stack took the place of an
-    /// older one, which it used: with the number of that generation, or with changes. `key` is that of the other stack.
+    /// Returns whether it was certainly applied after a new generation of another stack, whose old one it used,
+    /// became current: with the number of the new generation, or with changes. `key` is that of the other stack.
     pub fn has_left_old(&self, key: &str, other: &Entry) -> bool {
         let applied = self.applied.as_ref();
         let used = applied.and_then(|applied| applied.generations.get(key));
@@ -46,8 +46,8 @@ impl Entry {
             || is_modified.is_some_and(|(modified, made)| modified >= made)
     }
 
-    /// Keeps a generation that is not the current one.
-    pub fn depose(&mut self, deposed: Deposed) {
+    /// Records an old generation.
+    pub fn depose(&mut self, deposed: DeposedGeneration) {
         self.forget_generation(deposed.generation);
         self.deposed.push(deposed);
         self.deposed.sort_by_key(|deposed| deposed.generation);
@@ -58,8 +58,7 @@ impl Entry {
         self.deposed.retain(|it| it.generation != generation);
     }
 
-    /// Returns what stays on record once a run has destroyed the current generation: nothing, if it was the only
-    /// one. Else the stack has not been destroyed wholly.
+    /// Returns the entry after the current generation was destroyed: `None` if it was the only one.
     pub fn without_current(&self, run: &str, at: Timestamp) -> Option<Entry> {
         (!self.deposed.is_empty()).then(|| Entry {
             intent: None,
@@ -78,7 +77,7 @@ impl Entry {
         })
     }
 
-    /// Returns what stays on record once a generation has been destroyed that is not the current one.
+    /// Returns the entry after an old generation was destroyed.
     pub fn without_generation(&self, generation: Generation) -> Option<Entry> {
         let mut entry = self.clone();
         entry.forget_generation(generation);
@@ -87,9 +86,8 @@ impl Entry {
         (!is_last).then_some(entry)
     }
 
-    /// Returns the entry as if a generation that is not the current one were the stack: what it declares is what
-    /// the stack does.
-    fn as_if_current(&self, deposed: &Deposed) -> Entry {
+    /// Returns the entry as if an old generation were the stack, with the declarations of the stack.
+    fn as_if_current(&self, deposed: &DeposedGeneration) -> Entry {
         let applied = self.applied.as_ref();
         Entry {
             id: None,
@@ -112,8 +110,8 @@ impl Entry {
         }
     }
 
-    /// Returns what is on record of a generation, as if it were a stack of its own, which has no id; `None` if
-    /// nothing is.
+    /// Returns the entry of a generation, as if it were a stack of its own without an id; `None` if it is not
+    /// recorded.
     pub fn of_generation(&self, generation: Generation) -> Option<Entry> {
         if generation == self.generation {
             return Some(Entry {
@@ -128,8 +126,7 @@ impl Entry {
 }
 
 impl Document {
-    /// Returns the document in which these generations of stacks are stacks of their own. The paths of others
-    /// change nothing.
+    /// Returns the document in which these generations are stacks of their own. Unknown paths have no effect.
     #[must_use]
     pub fn with_generations<'s>(&self, paths: impl Iterator<Item = &'s StackPath>) -> Self {
         let mut document = self.clone();
@@ -160,7 +157,7 @@ mod tests {
             ..Entry::default()
         };
         for number in deposed {
-            entry.depose(Deposed {
+            entry.depose(DeposedGeneration {
                 generation: generation(number),
                 ..Entry::default().as_deposed()
             });

@@ -1,4 +1,4 @@
-//! The signs of life of a run that holds the lock and has not begun, as while it plans.
+//! Heartbeats of a run that holds the lock and has not begun, for example while it plans.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,10 +11,10 @@ use super::lock::Locked;
 use super::run_record::RunChanges;
 use super::store::{PutCondition, Version};
 
-/// How long to wait after a sign of life that did not arrive.
+/// How long to wait after a failed heartbeat.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Gives signs of life until it is stopped.
+/// Sends heartbeats until it is stopped.
 #[derive(Debug)]
 pub struct Heartbeat {
     stop: Sender<()>,
@@ -22,7 +22,7 @@ pub struct Heartbeat {
     locked: Locked,
 }
 
-/// What a sign of life is made of.
+/// The sender of heartbeats.
 #[derive(Debug)]
 struct Beating {
     backend: Backend,
@@ -37,9 +37,9 @@ impl Heartbeat {
     ///
     /// # Errors
     ///
-    /// If no thread can be started. The lock stays where it is.
-    pub fn start(backend: Backend, locked: Locked, sign_of_life: Duration) -> io::Result<Self> {
-        let every = locked.lock.sign_of_life(sign_of_life);
+    /// If no thread can be started. The lock is kept.
+    pub fn start(backend: Backend, locked: Locked, interval: Duration) -> io::Result<Self> {
+        let every = locked.lock.heartbeat(interval);
         let beating = Beating {
             backend,
             record: locked.record.clone(),
@@ -61,12 +61,12 @@ impl Heartbeat {
         &self.locked
     }
 
-    /// Returns the lock, whose document may be changed as it is known here.
+    /// Returns the lock, whose document may be changed in memory.
     pub fn locked_mut(&mut self) -> &mut Locked {
         &mut self.locked
     }
 
-    /// Stops it. Whoever has the lock then gives signs of life.
+    /// Stops it. From then on, the caller sends heartbeats.
     pub fn stop(self) -> (Backend, Locked) {
         drop(self.stop);
         let beating = match self.thread.join() {
@@ -92,7 +92,7 @@ impl Beating {
         self
     }
 
-    /// Gives a sign of life. Returns false if it did not arrive. A lock that was lost is found out by what writes next.
+    /// Sends a heartbeat. Returns false if it failed. The next write detects a lost lock.
     fn beat(&mut self) -> bool {
         let clock = SystemClock::default();
         let begun = Moment::now(&clock);

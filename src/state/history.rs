@@ -1,4 +1,4 @@
-//! The history of a document: its writes, who made them, and what each did to which stacks.
+//! The history of a document: its writes, their authors, and their effects on stacks.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Write {
     /// Who.
     pub by: String,
     pub run: Option<String>,
-    /// What was done: the action of a run, or a command of `orch state`.
+    /// The action of a run, or a command of `orch state`.
     pub what: String,
     /// Why, in the user's words.
     pub reason: Option<String>,
@@ -26,12 +26,12 @@ pub struct Write {
     pub destroyed: usize,
     #[serde(default, skip_serializing_if = "WrittenStacks::is_empty")]
     pub stacks: WrittenStacks,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// The stacks of a write, by path. All whose entries were removed are named: nothing else tells of them.
+/// The stacks of a write, by path. All removed entries are named, because nothing else mentions them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WrittenStacks {

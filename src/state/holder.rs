@@ -1,7 +1,7 @@
 //! The file that the holder of a lock keeps locked on its machine, and that names its run.
 //!
-//! The lock is the kernel's. The commands that a run has started inherit it: if `orch` is killed, it is held until
-//! they have ended too. A run that ends by itself gives it back for all of them.
+//! The kernel owns the lock, and the commands of a run inherit it: if `orch` is killed, it is held until they have
+//! ended too. A run that ends normally releases it for all of them.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -20,10 +20,10 @@ pub(super) struct HolderFile {
     name: String,
 }
 
-/// Which processes of this machine hold the lock of a document.
+/// The state of the lock file on this machine.
 #[derive(Debug)]
 pub(super) enum Presence {
-    /// That is not known.
+    /// It is unknown.
     Unknown,
     /// None that has locked the file, as long as the claim exists.
     Alone(Claim),
@@ -77,7 +77,7 @@ impl HolderFile {
     }
 }
 
-/// Reads which run had the file locked last.
+/// Reads the run that locked the file last.
 fn last_run(file: &mut File) -> io::Result<String> {
     let mut last = String::new();
     file.rewind()?;
@@ -102,7 +102,7 @@ impl Claim {
         self.last == run
     }
 
-    /// Notes which run has the file locked.
+    /// Writes the run that has the file locked.
     pub(super) fn note(&self, run: &str) {
         let mut file = &self.file;
         // If that fails, the file proves nothing.
@@ -122,7 +122,7 @@ impl FileHolder {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Where the run did not come to its end, commands may be running.
+        // If the run did not end normally, commands may be running.
         if !std::thread::panicking() {
             _ = self.file.unlock();
         }

@@ -1,12 +1,12 @@
-//! Entries that a run writes more than once: what an earlier turn has put on record keeps its serials.
+//! Entries that a run writes more than once: parts that an earlier turn recorded keep their serials.
 
 use super::document::{Entry, Refreshed, UNMERGED};
 
-/// Stands for the serial that an entry has by now, of what an earlier turn of the run has put on record.
+/// A placeholder for the serial that a part of an earlier turn has by now.
 const KEPT: u64 = u64::MAX;
 
 impl Entry {
-    /// Returns the entry as a later turn of the run knows it, which cannot know the serials that it gets.
+    /// Returns the entry as a later turn of the run sees it, without the serials, which it cannot know.
     #[must_use]
     pub fn as_kept(&self) -> Entry {
         let mut kept = self.clone();
@@ -24,7 +24,7 @@ impl Entry {
         kept
     }
 
-    /// Gives what an earlier turn of the run has put on record the serials that it has by now.
+    /// Sets the serials of parts that an earlier turn recorded.
     pub(super) fn keep_serials(&mut self, current: Option<&Entry>) {
         let applied = current.and_then(|it| it.applied.as_ref());
         let last = current.and_then(|it| it.last.as_ref());

@@ -1,4 +1,4 @@
-//! Reads maps in which each key is right and occurs once: of two values, nobody could tell which one counts.
+//! Reads maps whose keys are valid and unique: of two values for a key, neither is the right one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

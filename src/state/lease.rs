@@ -1,4 +1,4 @@
-//! Who holds the lock of a document, and for how long others take the holder for alive.
+//! The holder of the lock of a document, and how long it counts as alive.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ pub struct Lock {
     pub code: String,
     /// The run id.
     pub run: String,
-    /// What the run does.
     pub action: RunAction,
     /// Who started it.
     pub by: String,
@@ -30,27 +29,27 @@ pub struct Lock {
     pub ci: Option<String>,
     /// When the lock was taken.
     pub since: Timestamp,
-    /// After how many seconds without a sign of life others may take the lock over; none if never.
+    /// After how many seconds without a heartbeat others may take the lock over; `None` if never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Lock {
-    /// Returns after how long without a sign of life others may take the lock over, if they may.
+    /// Returns after how long without a heartbeat others may take the lock over, if they may.
     pub fn expires(&self) -> Option<Duration> {
         self.expires.map(Duration::from_secs)
     }
 
-    /// Returns how long others take the holder for alive after a sign of life.
+    /// Returns how long a holder counts as alive after a heartbeat.
     pub(super) fn lease(&self) -> Duration {
         self.expires().unwrap_or(ALIVE)
     }
 
-    /// Returns how often the holder gives a sign of life, if it is at least so often.
-    pub(super) fn sign_of_life(&self, at_least: Duration) -> Duration {
+    /// Returns the interval between heartbeats, at most `at_least`.
+    pub(super) fn heartbeat(&self, at_least: Duration) -> Duration {
         let often = self.expires().map(|expires| expires / 4);
         often.map_or(at_least, |often| often.min(at_least))
     }

@@ -1,12 +1,11 @@
-//! The persistent graph: what exists out there, from which commit, and how the last attempt ended.
+//! The persistent graph: the stacks that exist, the applied commits, and the result of the last attempt.
 //!
-//! One [`document`] holds it, in a folder or a bucket. Machines share it; each write replaces what its
-//! writer has read, or fails. A command changes the document with one write ([`edit`]). A run takes the
-//! [`lock`] in it; while it lasts, a [`writer`] keeps a record of its own beside the document, and merges
-//! that in the end. If the holder is gone, somebody else does: by [`lock::unlock`], or by [`recover`] from
-//! what the run has kept on its own machine.
+//! One [`document`] holds it, in a folder or a bucket. Machines share it; each write replaces the version that its
+//! writer read, or fails. A command changes the document with one write ([`edit`]). A run takes the [`lock`] in it;
+//! meanwhile, a [`writer`] keeps a record of the run beside the document, and merges it at the end. If the holder is
+//! lost, others do that: [`lock::unlock`], or [`recover`] with the copy on the run's own machine.
 //!
-//! Nothing here knows what a stack is, or why it was applied.
+//! This module doesn't know stacks of the project, or why they were applied.
 
 mod abandoned;
 mod action;
@@ -26,10 +25,10 @@ mod keys;
 mod lease;
 pub mod lock;
 pub mod open;
-pub mod patience;
 pub mod recover;
 mod refreshed;
 mod rename;
+pub mod retry;
 pub mod rules;
 pub mod run_record;
 pub mod salvage;

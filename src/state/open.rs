@@ -10,11 +10,11 @@ use super::store::{LocalStore, Place, StoreError};
 use crate::folder;
 use crate::project::config::{BackendConfig, LocalBackend, StateConfig};
 
-/// Opens the backend of the project at `root`. Nothing is read, and nobody asked.
+/// Opens the backend of the project at `root`. Nothing is read, and no request is sent.
 ///
 /// # Errors
 ///
-/// If a client for the backend cannot be made.
+/// If a client for the backend cannot be created.
 pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
     let own_key = || format!("{}/{}", config.project, config.namespace);
     let (store, key) = match &config.backend {

@@ -1,4 +1,4 @@
-//! Recovering what a run recorded on its own machine and could not bring to the backend.
+//! Recovers the results that a run stored on its own machine but could not write to the backend.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::store::StoreError;
 use super::written::{RunWrite, Tally};
 use crate::author::Author;
 
-/// What the history calls it.
+/// The name of the command in the history.
 const RECOVER: &str = "recover";
 
 /// How a run is recovered.
 #[derive(Debug, Clone, Default)]
 pub struct Recovery {
-    /// Stacks of which what the run has recorded counts, whatever others have written.
+    /// Stacks for which the record of the run wins over later writes.
     pub take: Vec<String>,
-    /// Stacks of which what the run has recorded is given up.
+    /// Stacks for which the record of the run is discarded.
     pub drop: Vec<String>,
     /// Why, in the user's words.
     pub reason: Option<String>,
@@ -35,19 +35,19 @@ pub enum RecoverError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The record is about another document.
-    #[error("the run has recorded something about another state")]
+    #[error("the run recorded changes of another state")]
     Foreign,
     /// The run has recorded nothing about these stacks.
-    #[error("the run has recorded nothing about some stacks")]
+    #[error("the run recorded nothing about some stacks")]
     Unknown(Vec<String>),
     /// Others have written about these stacks since.
-    #[error("others have written about some stacks since")]
+    #[error("other runs recorded some of these stacks since")]
     Conflicts(Vec<String>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovered {
-    /// The stacks of which what the run has recorded is in the document now, and was not before.
+    /// The stacks whose records were merged into the document.
     pub merged: Vec<String>,
     pub document: Document,
 }
@@ -58,13 +58,13 @@ impl From<StoreError> for RecoverError {
     }
 }
 
-/// Merges the record of a run that is not in progress, except what others have written since. If the run
-/// still holds the lock, that is freed, and what it has begun counts as interrupted.
+/// Merges the record of a run that is not in progress, except for stacks that others have recorded since. A lock that
+/// the run still holds is freed, and its open intents count as interrupted.
 ///
 /// # Errors
 ///
-/// If others have written about a stack that is neither to be taken nor to be dropped, if another run
-/// holds the lock, or if the document cannot be written. Nothing is written then.
+/// If others have recorded a stack that is in neither `take` nor `drop`, if another run holds the lock, or if the
+/// document cannot be written. Nothing is written then.
 pub fn recover(
     backend: &Backend,
     record: &RunChanges,
@@ -102,19 +102,19 @@ pub fn recover(
             && let Some(found) = salvage::find(backend, &record.run).map_err(LockError::from)?
             && let Some(beside) = found.record
         {
-            // What is damaged in it is in the record on this machine.
+            // The record on this machine has the parts that are damaged there.
             document.merge(&beside.stacks);
         }
         let mut missing = BTreeMap::new();
         let mut conflicts = Vec::new();
         for (key, entry) in &record.stacks {
-            // What the run was about to write may be beside the document, though it has given it up since.
+            // A later withdrawn intent may be in the record beside the document.
             let found = document.stacks.get(key);
             let before = record.before.get(key).and_then(Option::as_ref);
             let is_own = found.is_some_and(|found| {
                 found.is_of(&record.run) && is_as_left(found, before, entry.as_ref())
             });
-            // A stack whose intent was given up is nobody's concern any more.
+            // A stack with a withdrawn intent has nothing to recover.
             let is_unchanged = entry.as_ref() == before && !is_own;
             if recovery.drop.contains(key)
                 || is_unchanged
@@ -169,11 +169,11 @@ pub fn recover(
     })
 }
 
-/// Returns whether nobody has changed an entry since a run, or whoever has taken its lock away, wrote it: all
-/// of it is what it was before the run, or what the run has recorded, except how attempts ended.
+/// Returns whether an entry is unchanged since a run, or whoever took its lock, wrote it: each part is from before
+/// the run or from its record, except for the results of attempts.
 fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -> bool {
     if before.is_none() && recorded.is_none() {
-        // It was to be destroyed, and nothing is known of what it was called.
+        // It was to be destroyed, and its path at that time is unknown.
         return found.tainted.is_none();
     }
     let intended = recorded.map(|recorded| Entry {
@@ -192,8 +192,7 @@ fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -
     })
 }
 
-/// Returns whether what a run has recorded is in the document already, except that somebody has ended
-/// its intent for it.
+/// Returns whether the record of a run is in the document already, except that its intent was ended by others.
 fn is_interrupted(found: Option<&Entry>, recorded: Option<&Entry>, run: &str) -> bool {
     let (Some(found), Some(recorded)) = (found, recorded) else {
         return false;
@@ -206,7 +205,7 @@ fn is_interrupted(found: Option<&Entry>, recorded: Option<&Entry>, run: &str) ->
     recorded.intent.is_some() && found.is_of(run) && is_same(Some(found), Some(&ended))
 }
 
-/// Returns whether what a run has recorded is in the document already. Serials are given when merging.
+/// Returns whether the record of a run is in the document already. Serials are set when merging.
 fn is_same(found: Option<&Entry>, recorded: Option<&Entry>) -> bool {
     match (found, recorded) {
         (Some(found), Some(recorded)) => {

@@ -1,4 +1,4 @@
-//! Entries that get other keys, and what others say of them.
+//! Changes the keys of entries, and references to them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +15,7 @@ struct MovedEntry {
     to: Option<StackPath>,
 }
 
-/// What is called otherwise now.
+/// The renamed entries.
 struct Renamed<'m> {
     /// Each entry that is, by the directories that it lies in or below.
     from: HashMap<&'m str, Vec<&'m MovedEntry>>,
@@ -23,13 +23,13 @@ struct Renamed<'m> {
     to: HashMap<&'m str, usize>,
     /// How many entries that are called as before lie in or below each directory.
     staying: HashMap<&'m str, usize>,
-    /// What references have to be now, once anybody has asked: many stacks have the same ones.
+    /// The new references by old ones: many stacks have the same.
     known: RefCell<HashMap<String, Option<Vec<String>>>>,
 }
 
 impl Document {
-    /// Gives entries other keys, all at the same time. An entry stays where it is if its new key belongs to
-    /// one that stays. What entries say that they run before and after follows, as far as it names paths.
+    /// Renames entries, all at once. An entry keeps its key if its new key belongs to one that is not renamed.
+    /// References of entries are renamed too, as far as they are paths.
     pub fn rename(&mut self, mut keys: BTreeMap<String, String>) {
         loop {
             let is_free = |new: &String| !self.stacks.contains_key(new) || keys.contains_key(new);
@@ -45,7 +45,7 @@ impl Document {
         }
         let (mut moved, mut staying) = (Vec::new(), Vec::new());
         for old in self.stacks.keys() {
-            // No reference names what is not the path of a stack.
+            // Only stack paths can be referenced.
             let Some(path) = StackPath::parse(old) else {
                 continue;
             };
@@ -73,7 +73,7 @@ impl Document {
 }
 
 impl Entry {
-    /// Makes what it says of single stacks name them by their new keys.
+    /// Renames references to single stacks.
     fn follow_names(&mut self, keys: &BTreeMap<String, String>) {
         let output = |named: String| {
             let now = named.rsplit_once('#').and_then(|(stack, output)| {
@@ -119,7 +119,7 @@ impl<'m> Renamed<'m> {
         }
     }
 
-    /// Makes references name what they have named.
+    /// Makes references match the same stacks as before.
     fn follow(&self, references: &mut Vec<String>) {
         if references.iter().all(|written| self.now(written).is_none()) {
             return;
@@ -136,7 +136,7 @@ impl<'m> Renamed<'m> {
         *references = all;
     }
 
-    /// Returns what a reference has to be now; `None` if that is what it is.
+    /// Returns the new form of a reference; `None` if it is unchanged.
     fn now(&self, written: &str) -> Option<Vec<String>> {
         if let Some(known) = self.known.borrow().get(written) {
             return known.clone();
@@ -159,7 +159,7 @@ impl<'m> Renamed<'m> {
             return None;
         }
         if filter.is_none() && !self.staying.contains_key(place) {
-            // All of it has moved, perhaps to a place where nothing else is: then that stands for it.
+            // All of it has moved. If the new place holds nothing else, its path matches it.
             let mut places = named.iter().map(|entry| {
                 let below = entry.path.as_str().strip_prefix(place)?;
                 entry.key.strip_suffix(below)
@@ -202,7 +202,7 @@ fn count_places<'p>(paths: impl Iterator<Item = &'p StackPath>) -> HashMap<&'p s
 mod tests {
     use super::*;
 
-    /// Returns what an entry with these references says after a move, whose stacks have these keys.
+    /// Returns the references of an entry after a move of stacks with these keys.
     fn after(keys: &[&str], moves: &[(&str, &str)], references: &[&str]) -> Vec<String> {
         let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         let text = r#"{"format":1,"project":"p","namespace":"n","root":"","lineage":"l","serial":1,
@@ -252,7 +252,7 @@ mod tests {
                 &["/a", "/b"],
                 &["/b", "/a"],
             ),
-            // What is below a directory goes with it, or not.
+            // Entries below a directory move with it, or not.
             (
                 &["/e/a", "/e/b"],
                 &[("/e/a", "/f/a"), ("/e/b", "/f/b")],

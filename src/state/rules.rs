@@ -1,14 +1,14 @@
-//! Lifecycle rules on record: those in force when a stack was applied last.
+//! Recorded lifecycle rules: those in force when a stack was applied last.
 //!
-//! Once the code of a stack is gone, they are all that is left of its rules. This module does not know which
-//! rules the tree states.
+//! Once the code of a stack is removed, they are the only source of its rules. This module doesn't know the rules of
+//! the project.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::project::lifecycle::ProtectedResources;
 
-/// What `ignore_changes` has on record for every input.
+/// The recorded form of `ignore_changes = all`.
 const ALL: &str = "all";
 
 /// The rules of a stack, each only if it is stated.
@@ -17,19 +17,19 @@ pub struct RecordedRules {
     /// Whether nothing that the stack has built may be destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_destroy: Option<RecordedRule<bool>>,
-    /// Which resources may be neither destroyed nor replaced.
+    /// The resources that may be neither destroyed nor replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_resource_destroy: Option<RecordedRule<ProtectedResources>>,
-    /// Whether a replacement exists before what it replaces is destroyed.
+    /// Whether a replacement is created before the old stack is destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_before_destroy: Option<RecordedRule<bool>>,
     /// The inputs whose changes bring about nothing, as written: `["all"]` for every input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore_changes: Option<RecordedRule<Vec<String>>>,
-    /// What replaces the stack when it changes, with paths from the project root.
+    /// The references that replace the stack when they change, with paths from the project root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_triggered_by: Option<RecordedRule<Vec<String>>>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -49,7 +49,7 @@ pub struct RecordedRule<T> {
     /// The stack that it extends from, if it is not stated for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -66,7 +66,7 @@ impl RecordedRules {
         ignored.is_some_and(|rule| rule.value == [ALL])
     }
 
-    /// Returns whether other rules say the same in the same places. The commits do not matter.
+    /// Returns whether other rules are the same, at the same places. The commits may differ.
     pub fn is_same(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(a: Option<&RecordedRule<T>>, b: Option<&RecordedRule<T>>) -> bool {
             match (a, b) {

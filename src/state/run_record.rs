@@ -1,6 +1,6 @@
-//! The run record: what a run has changed and not yet merged into the document, beside the document.
+//! The run record, beside the document: the changes of a run that are not merged yet.
 //!
-//! A write of it costs what the run touched, while the document is as large as the project.
+//! A write costs as much as the run touched, while the document is as large as the project.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::document::{Document, Entry, FORMAT, Unreadable, parse, to_bytes};
 use super::keys;
 
-/// What a run has changed.
+/// The changes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunChanges {
     /// The number of the format.
@@ -26,9 +26,9 @@ pub struct RunChanges {
     pub run: String,
     /// How many times the record has been written.
     pub sequence: u64,
-    /// When it was written last: the sign of life of the run.
+    /// When it was written last, which is the heartbeat of the run.
     pub at: Timestamp,
-    /// The stacks that have changed, as whole entries; none for those that are gone.
+    /// The changed stacks, as whole entries; `None` for removed ones.
     #[serde(deserialize_with = "keys::by_path")]
     pub stacks: BTreeMap<String, Option<Entry>>,
     /// Who has taken the lock away; from then on the run writes nothing.
@@ -41,7 +41,7 @@ pub struct RunChanges {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub before: BTreeMap<String, Option<Entry>>,
-    /// What this program does not know.
+    /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! What can still be read of a run record that is damaged or missing.
+//! Reads as much as possible of a damaged or missing run record.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,13 +15,12 @@ use super::store::Version;
 pub struct Damage {
     /// Names the record for people.
     pub address: String,
-    /// What is wrong with it.
     pub why: Fault,
-    /// The stacks whose entries cannot be read; none if it is unknown which stacks the record is about.
+    /// The stacks with unreadable entries; `None` if the stacks of the record are unknown.
     pub lost: Option<Vec<String>>,
 }
 
-/// What is wrong with a run record.
+/// The fault of a run record.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// It cannot be read, or not all of it.
@@ -38,9 +37,9 @@ pub enum Fault {
 /// A run record as it was found.
 #[derive(Debug)]
 pub(super) struct FoundRecord {
-    /// What can be read.
+    /// The readable part.
     pub(super) record: Option<RunChanges>,
-    /// What cannot.
+    /// The unreadable part.
     pub(super) damage: Option<Damage>,
     /// The version of the object, if it exists.
     pub(super) version: Option<Version>,
@@ -114,8 +113,7 @@ pub(super) fn of_lock(
     }))
 }
 
-/// Returns a damaged record without the entries that cannot be read, and the stacks that those are
-/// about, as far as either is known.
+/// Returns a damaged record without the unreadable entries, and the stacks of those, as far as either is known.
 fn readable(bytes: &[u8]) -> (Option<RunChanges>, Option<Vec<String>>) {
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(bytes) else {
         return (None, None);
@@ -124,7 +122,7 @@ fn readable(bytes: &[u8]) -> (Option<RunChanges>, Option<Vec<String>>) {
         Some(Value::Object(stacks)) => Some(stacks),
         _ => None,
     };
-    // Only the copy of a run on its own machine has these.
+    // Only the copy on the run's own machine has this field.
     fields.remove("before");
     let mut record: Option<RunChanges> = serde_json::from_value(Value::Object(fields)).ok();
     let Some(stacks) = stacks else {

@@ -1,18 +1,17 @@
-//! Which backups belong to the past of a document.
+//! Decides which backups belong to the history of a document.
 //!
-//! Somebody may put an earlier document back, for instance from the versions of a bucket. What had been written
-//! after it is then the past of no document any more: an abandoned timeline. The next write finds that out, since
-//! backups have the serial of the document or higher ones. It gives the backup and the next document serials above all
-//! of them, and the document remembers which serials are abandoned. So the newest backups are always those of the
-//! document, and no backup of another timeline is taken for an earlier version of it.
+//! A user may restore an earlier document, for instance from the versions of a bucket. Later writes then form an
+//! abandoned timeline. The next write detects that, because backups have the serial of the document or higher ones.
+//! It gives the backup and the next document serials above all of them, and the document remembers the abandoned
+//! serials. So the newest backups are always those of the document, and no backup of another timeline counts as an
+//! earlier version of it.
 
 use super::abandoned::{AbandonedSerials, is_abandoned};
 use super::backend::{Backend, BackendReadError, ReadDocument};
 use super::document::Document;
 use super::store::{PutCondition, PutError, StoreError};
 
-/// How many serials are left out where nobody knows the last one that was used: more than one run gives the
-/// document after its backup.
+/// How many serials to skip if the last used one is unknown: more than one run gives the document after its backup.
 pub(super) const GAP: u64 = 1000;
 
 /// How often a document is looked at that changes meanwhile.
@@ -26,21 +25,21 @@ pub struct Backup {
     pub is_abandoned: bool,
 }
 
-/// What follows a document that was read.
+/// The serials for the next write of a document.
 #[derive(Debug)]
 pub(super) struct Succession {
     /// The serial of the next document.
     pub(super) serial: u64,
     /// The serial of the backup of the document.
     pub(super) backup: u64,
-    /// What the next document remembers.
+    /// The abandoned serials of the next document.
     pub(super) abandoned: Vec<AbandonedSerials>,
     /// The serials of the backups that exist.
     pub(super) backups: Vec<u64>,
 }
 
 impl Document {
-    /// Turns a document that was read into the next one, which is about to be changed and written.
+    /// Turns a document into the next one, which is about to be changed and written.
     pub(super) fn succeed(&mut self, succession: &Succession) {
         self.serial = succession.serial;
         self.abandoned.clone_from(&succession.abandoned);
@@ -48,7 +47,7 @@ impl Document {
 }
 
 impl Backend {
-    /// Finds out what follows a document that was read; `None` if it is not what was read any more.
+    /// Returns the serials for the next write of a document; `None` if it was replaced meanwhile.
     pub(super) fn succession(&self, read: &ReadDocument) -> Result<Option<Succession>, StoreError> {
         let serial = read.document.serial;
         let mut succession = Succession {
@@ -69,7 +68,7 @@ impl Backend {
         if newest == serial && copy.is_some_and(|copy| copy.bytes == read.bytes) {
             return Ok(Some(succession));
         }
-        // Whoever was faster has made a backup of what was read, and of what came after it.
+        // A faster writer has backed up this document and later ones.
         let now = self.object()?;
         if now.is_none_or(|now| now.version != read.version) {
             return Ok(None);
@@ -81,14 +80,14 @@ impl Backend {
         Ok(Some(succession))
     }
 
-    /// Copies the text of a document that is about to be replaced, and removes the oldest copies: of its own
-    /// timeline, and of the abandoned ones.
+    /// Copies the document before it is replaced, and removes the oldest copies, of its own timeline and of the
+    /// abandoned ones.
     pub(super) fn back_up(&self, succession: &Succession, bytes: &[u8]) -> Result<(), StoreError> {
         if self.keeps_no_backups() {
             return Ok(());
         }
         match self.put_backup(succession.backup, bytes, &PutCondition::Absent) {
-            // Whoever copied it before copied the same.
+            // An earlier copy has the same content.
             Ok(_) | Err(PutError::Refused) => {}
             Err(PutError::Unknown(error)) => return Err(error),
         }
@@ -103,8 +102,8 @@ impl Backend {
         Ok(())
     }
 
-    /// Returns the backups, oldest first, and to which timeline each belongs. Where the document cannot be read,
-    /// the newest backup tells.
+    /// Returns the backups with their timelines, oldest first. If the document cannot be read, the newest backup
+    /// decides.
     pub fn backups_by_timeline(&self) -> Result<Vec<Backup>, StoreError> {
         let mut found = None;
         for _ in 0..ATTEMPTS {
@@ -132,7 +131,7 @@ impl Backend {
         Ok(serials.into_iter().map(backup).collect())
     }
 
-    /// Returns what the newest backup that can be read tells of abandoned timelines: it is always one of the document.
+    /// Returns the abandoned timelines of the newest readable backup, which always belongs to the document.
     pub(super) fn abandoned_by_newest(
         &self,
         serials: &[u64],

@@ -1,10 +1,10 @@
-//! The outputs that replace a stack when they change, as the stack was applied with them.
+//! The outputs that replace a stack when they change, as of its last apply.
 
 use super::document::Document;
 
 impl Document {
-    /// Notes the outputs on record that a stack was applied with, as far as they replace it when they change.
-    /// An output that is not known leaves what was noted of it.
+    /// Records the current outputs that replace a stack when they change. An unknown output keeps its recorded
+    /// digest.
     pub(super) fn note_triggers(&mut self, key: &str) {
         let entry = self.stacks.get(key);
         let rule = entry.and_then(|entry| entry.lifecycle.replace_triggered_by.as_ref());

@@ -1,4 +1,4 @@
-//! What the history is told of writes.
+//! The entries of writes in the history.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const KEPT_HISTORY: usize = 200;
 const NAMED: usize = 100;
 
 impl Document {
-    /// Returns the serial of the write with which a run has freed its lock, if it has.
+    /// Returns the serial of the write with which a run freed its lock, if it has.
     pub fn end_of(&self, run: &str) -> Option<u64> {
         let ends = [RunAction::Apply, RunAction::Destroy, RunAction::Refresh];
         let is_end = |write: &&Write| {
@@ -59,7 +59,7 @@ impl WrittenStacks {
     }
 }
 
-/// What a run has brought stacks to.
+/// The results of a run, by stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tally<'e> {
     pub(super) applied: Vec<&'e str>,
@@ -67,12 +67,11 @@ pub(super) struct Tally<'e> {
     pub(super) destroyed: Vec<&'e str>,
 }
 
-/// A write of a run, as the history is told of it.
+/// A write of a run, for the history.
 pub(super) struct RunWrite<'a> {
     pub(super) run: &'a str,
     /// Who writes.
     pub(super) by: &'a str,
-    /// What was done.
     pub(super) what: &'a str,
     /// When.
     pub(super) at: Timestamp,
@@ -81,8 +80,8 @@ pub(super) struct RunWrite<'a> {
 }
 
 impl<'e> Tally<'e> {
-    /// Sorts entries by how a run leaves them. An intent that is open has failed; an attempt whose effect is unknown
-    /// is none of these.
+    /// Sorts entries by the results of a run. An open intent has failed; an attempt with an unknown effect belongs to
+    /// none of these.
     pub(super) fn of(
         run: &str,
         entries: impl IntoIterator<Item = (&'e str, Option<&'e Entry>)>,
@@ -101,7 +100,7 @@ impl<'e> Tally<'e> {
         tally
     }
 
-    /// Returns what the history says of a write with this outcome. The document gives it a serial.
+    /// Returns the history entry of a write with this outcome. The document sets its serial.
     pub(super) fn written(&self, write: RunWrite<'_>) -> Write {
         let names = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect();
         let first = |keys: &[&str]| names(&keys[..keys.len().min(NAMED)]);

@@ -26,7 +26,7 @@ fn configured_attempts(sandbox: &Sandbox, script: &str) -> (Output, usize) {
 }
 
 #[test]
-fn a_failed_command_is_tried_again_after_the_exit_statuses_given() {
+fn retry_follows_the_given_exit_statuses() {
     let sandbox = Sandbox::layout("a");
     let (output, n) = attempts(&sandbox, "--retries 5 --retry-on-exit 1,7", THIRD);
     assert_eq!((output.code(), n), (0, 3), "{output}");
@@ -56,7 +56,7 @@ fn it_is_tried_no_more_often_than_allowed() {
 }
 
 #[test]
-fn what_succeeds_is_not_tried_again() {
+fn retry_never_follows_a_success() {
     let sandbox = Sandbox::layout("a");
     let script = "echo x >> \"$ORCH_ROOT/attempts\"; echo busy";
     let flags = "-j 2 --retries 2 --retry-on-exit 1 --retry-on-output busy";
@@ -65,7 +65,7 @@ fn what_succeeds_is_not_tried_again() {
 }
 
 #[test]
-fn what_is_ended_by_a_signal_is_not_tried_again() {
+fn retry_never_follows_a_signal() {
     let sandbox = Sandbox::layout("a");
     let script = "echo x >> \"$ORCH_ROOT/attempts\"; kill -TERM $$";
     let (output, n) = attempts(&sandbox, "--retries 2 --retry-on-exit 143", script);
@@ -74,7 +74,7 @@ fn what_is_ended_by_a_signal_is_not_tried_again() {
 }
 
 #[test]
-fn what_takes_too_long_is_not_tried_again() {
+fn retry_never_follows_a_timeout() {
     let sandbox = Sandbox::layout("a");
     let script = "trap 'exit 7' INT; echo x >> \"$ORCH_ROOT/attempts\"; await never";
     let flags = "--retries 2 --retry-on-exit 7 --timeout 1s";
@@ -98,7 +98,7 @@ fn dependents_wait_for_the_last_attempt() {
 }
 
 #[test]
-fn an_interrupt_gives_up_what_would_be_tried_again() {
+fn retry_is_dropped_after_an_interrupt() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -179,7 +179,7 @@ fn config_run(run: &str) -> String {
 }
 
 #[test]
-fn a_stack_says_when_it_is_tried_again() {
+fn retry_is_configured_in_a_stack() {
     let sandbox = Sandbox::layout("b");
     let run = retry("on_exit = [7]");
     sandbox.write("/a/stack.orch.hcl", format!("stack {{\n  {run}}}\n"));
@@ -189,7 +189,7 @@ fn a_stack_says_when_it_is_tried_again() {
 }
 
 #[test]
-fn what_a_stack_says_holds_for_the_stacks_nested_in_it() {
+fn retry_is_inherited_by_nested_stacks() {
     let sandbox = Sandbox::layout(
         "
         a/b/c
@@ -218,7 +218,7 @@ fn any_directory_says_it_for_the_stacks_at_and_below_it() {
 }
 
 #[test]
-fn the_nearest_directory_wins_with_the_whole_block() {
+fn retry_is_taken_as_a_whole_from_the_nearest_directory() {
     let sandbox = Sandbox::layout("x/a");
     sandbox.write("/run.orch.hcl", config_run(&retry("on_exit = [7]")));
     let (output, n) = configured_attempts(&sandbox, THIRD);
@@ -254,7 +254,7 @@ fn timeout_and_retry_are_inherited_one_by_one() {
 }
 
 #[test]
-fn a_timeout_from_above_can_be_switched_off() {
+fn timeout_from_above_can_be_disabled() {
     let sandbox = Sandbox::layout("x/a");
     sandbox.write(
         "/run.orch.hcl",
@@ -307,7 +307,7 @@ fn output_decides_when_it_passes_through_orch() {
 }
 
 #[test]
-fn what_is_wrong_in_a_run_block_is_shown() {
+fn validate_reports_errors_in_a_run_block() {
     let sandbox = Sandbox::new("");
     let stack = r#"stack {
   run "label" {
@@ -378,7 +378,7 @@ fn what_is_wrong_in_a_run_block_is_shown() {
       |
       = help: a `run` block has `timeout = "30m"` and `retry { … }`
 
-    error: there can be one `retry` block here
+    error: only one `retry` block is allowed here
       --> a/stack.orch.hcl:11:5
        |
      8 |     retry {
@@ -389,7 +389,7 @@ fn what_is_wrong_in_a_run_block_is_shown() {
        |
        = help: merge the two blocks, or remove one
 
-    error: there can be one `run` block here
+    error: only one `run` block is allowed here
       --> a/stack.orch.hcl:14:3
        |
      2 |   run "label" {
@@ -405,7 +405,7 @@ fn what_is_wrong_in_a_run_block_is_shown() {
 }
 
 #[test]
-fn what_is_wrong_in_a_retry_block_is_shown() {
+fn validate_reports_errors_in_a_retry_block() {
     let sandbox = Sandbox::new("");
     let stack = r#"stack {
   run {
@@ -472,13 +472,13 @@ fn what_is_wrong_in_a_retry_block_is_shown() {
       |
       = help: 0 is success, which is never retried
 
-    error: `(` cannot be searched for in output
+    error: `(` is not a valid pattern for output
      --> a/stack.orch.hcl:7:26
       |
     7 |       on_output = ["ok", "(", 3]
       |                          ^^^ unclosed group
       |
-      = help: a pattern is a regular expression, searched for in each line: `\\(` for the character `(`
+      = help: a pattern is a regular expression that is matched against each line: write `\\(` for the character `(`
 
     error: `on_output` must be a list of regular expressions
      --> a/stack.orch.hcl:7:31
@@ -599,7 +599,7 @@ fn config_run_is_checked_like_the_block_of_a_stack() {
       |
       = help: remove one of them
 
-    error: there can be one `retry` block here
+    error: only one `retry` block is allowed here
      --> a/two.tm:5:2
       |
     5 |  retry {
@@ -617,7 +617,7 @@ fn config_run_is_checked_like_the_block_of_a_stack() {
 }
 
 #[test]
-fn a_stack_whose_directory_has_vanished_is_told_of_as_that() {
+fn run_reports_a_vanished_stack_directory() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -634,7 +634,7 @@ fn a_stack_whose_directory_has_vanished_is_told_of_as_that() {
 }
 
 #[test]
-fn what_decides_about_another_attempt_is_text_whatever_its_colours() {
+fn retry_matches_output_without_its_colours() {
     let sandbox = Sandbox::layout("a");
     // As terraform prints it, to pipes too.
     let script = r"

@@ -178,7 +178,7 @@ fn lists_must_be_lists_of_strings() {
     "#);
     assert_snapshot!(stack_with("before = [\"/s/x\", 5, null, [\"y\"]]"), @r#"
     [stderr]
-    warning: `/s/x` in `before` no stack
+    warning: `/s/x` in `before` matches no stack
      --> s/stack.tm:2:13
       |
     2 |   before = ["/s/x", 5, null, ["y"]]

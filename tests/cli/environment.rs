@@ -159,7 +159,7 @@ fn run_env_cannot_change_what_the_command_knows_of_its_stack() {
     assert_snapshot!(output, @r#"
     /a
     [stderr]
-    warning: `ORCH_STACK_PATH` is set by orch, whatever is written here
+    warning: orch sets `ORCH_STACK_PATH` itself and ignores this value
      --> env.tm:5:9
       |
     5 |         ORCH_STACK_PATH = "/elsewhere"
@@ -167,7 +167,7 @@ fn run_env_cannot_change_what_the_command_knows_of_its_stack() {
       |
       = help: choose another name
 
-    warning: `ORCH_RUN_ID` is set by orch, whatever is written here
+    warning: orch sets `ORCH_RUN_ID` itself and ignores this value
      --> env.tm:6:9
       |
     6 |         ORCH_RUN_ID = "mine"
@@ -396,7 +396,7 @@ fn a_misspelt_name_comes_with_a_suggestion() {
      --> env.tm:5:13
       |
     5 |         X = terrmate.stack.name
-      |             ^^^^^^^^ nothing with this name exists here
+      |             ^^^^^^^^ this name is not defined here
       |
       = note: evaluated for stack `/a`
       = help: did you mean `terramate`?
@@ -488,11 +488,11 @@ fn globals_that_need_each_other_are_an_error() {
     sandbox.write("/env.tm", env("X = global.a"));
     assert_snapshot!(sandbox.orch("env"), @"
     [stderr]
-    error: globals need each other: `global.a`, then `global.b`
+    error: globals depend on each other: `global.a`, then `global.b`
      --> globals.tm:2:14
       |
     2 |   a = global.b
-      |              ^ `global.b` is needed here
+      |              ^ `global.b` is used here
     3 |   b = global.a
       |              - and here `global.a` again
       |

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 47] = [
+const COMMANDS: [&str; 48] = [
     "list",
     "plan",
     "show",
@@ -42,6 +42,7 @@ const COMMANDS: [&str; 47] = [
     "policy eval",
     "policy test",
     "policy graph",
+    "policy input",
     "policy samples",
     "policy schema",
     "policy validate",

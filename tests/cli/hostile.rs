@@ -223,7 +223,11 @@ fn a_reference_with_a_nul_character_or_line_feed_names_nothing() {
     );
     let output = sandbox.orch("list");
     assert_eq!(output.code(), 0, "{output}");
-    assert_eq!(output.stderr.matches("no stack").count(), 3, "{output}");
+    assert_eq!(
+        output.stderr.matches("matches no stack").count(),
+        3,
+        "{output}"
+    );
     assert!(!output.stderr.contains(['\0', '\u{1b}']), "{output}");
 }
 

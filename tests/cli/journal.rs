@@ -42,7 +42,7 @@ fn three_stacks() -> Sandbox {
 }
 
 #[test]
-fn a_run_writes_a_line_for_each_transition() {
+fn journal_has_a_line_for_each_transition() {
     let sandbox = three_stacks();
     let output =
         sandbox.orch("run --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME = c'");
@@ -58,7 +58,7 @@ fn a_run_writes_a_line_for_each_transition() {
 }
 
 #[test]
-fn the_header_says_what_was_to_be_done() {
+fn journal_begins_with_the_purpose_of_the_run() {
     let sandbox = Repository::of(three_stacks());
     sandbox.write("/a/x", "");
     sandbox.write("/c/x", "");
@@ -111,7 +111,7 @@ fn variables_that_are_removed_are_not_named() {
 }
 
 #[test]
-fn the_journal_is_written_as_things_happen() {
+fn journal_is_written_during_the_run() {
     let sandbox = three_stacks();
     let script = "while [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done";
     let run = Background::run(&sandbox, "", script);
@@ -131,7 +131,7 @@ fn the_journal_is_written_as_things_happen() {
 
 /// The command finds in the journal that it was started.
 #[test]
-fn a_start_is_on_disk_before_the_command() {
+fn journal_has_a_start_before_the_command_runs() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox
         .orch("run -q -- sh -c 'grep -c started $ORCH_ROOT/.orch/runs/$ORCH_RUN_ID/journal.jsonl'");
@@ -139,7 +139,7 @@ fn a_start_is_on_disk_before_the_command() {
 }
 
 #[test]
-fn an_interrupt_is_on_record() {
+fn journal_has_an_interrupt() {
     let sandbox = three_stacks();
     let script = "echo x >> \"$ORCH_ROOT/started\"\nexec sleep 600";
     let run = Background::run(&sandbox, "", script);
@@ -218,7 +218,7 @@ fn git_does_not_see_the_folder_wherever_it_was_left_incomplete() {
 }
 
 #[test]
-fn where_nothing_marks_the_root_nothing_is_recorded() {
+fn journal_needs_a_marked_root() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {\n}\n");
     assert_snapshot!(sandbox.orch("run -q -- echo done"), @"
     done
@@ -253,7 +253,7 @@ fn where_nothing_marks_the_root_nothing_is_recorded() {
 
 /// The clock was put back between two runs.
 #[test]
-fn the_last_run_is_the_newest_whatever_the_clock_says() {
+fn journal_ids_grow_even_if_the_clock_is_set_back() {
     let sandbox = Sandbox::layout("a");
     assert_eq!(sandbox.orch("run -q true").code(), 0);
     let future = "0fffffff-ffff-7fff-bfff-ffffffffffff";
@@ -268,7 +268,7 @@ fn the_last_run_is_the_newest_whatever_the_clock_says() {
 }
 
 #[test]
-fn what_runs_nothing_writes_nothing() {
+fn journal_is_not_written_by_a_run_of_nothing() {
     let sandbox = Repository::of(three_stacks());
     for command in [
         "list",
@@ -291,7 +291,7 @@ fn what_runs_nothing_writes_nothing() {
 }
 
 #[test]
-fn a_project_that_cannot_be_written_is_run_all_the_same() {
+fn run_works_in_a_read_only_project() {
     let sandbox = Sandbox::layout("a");
     let root = sandbox.path("/");
     fs::set_permissions(&root, fs::Permissions::from_mode(0o555)).unwrap();
@@ -369,7 +369,7 @@ fn run_refuses_a_lock_or_a_journal_that_may_not_be_opened() {
 }
 
 #[test]
-fn what_is_no_folder_is_not_touched() {
+fn journal_never_replaces_a_file_in_place_of_its_folder() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/.orch", "mine");
     assert_snapshot!(sandbox.orch("run -q -- echo done"), @"
@@ -411,7 +411,7 @@ fn links_are_not_followed() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_lock_keeps_nobody_waiting() {
+fn run_does_not_wait_for_a_pipe_in_place_of_the_lock() {
     let sandbox = Sandbox::layout("a");
     sandbox.mkdir("/.orch");
     let made = Command::new("mkfifo")
@@ -448,7 +448,7 @@ pub(crate) fn on_a_full_disk(sandbox: &Sandbox, orch: &Command) -> Command {
 
 /// The disk is full from a certain point on.
 #[test]
-fn a_journal_that_cannot_be_written_any_more_does_not_end_the_run() {
+fn run_continues_when_its_journal_cannot_be_written() {
     let stacks: Vec<String> = (0..40).map(|number| format!("s{number}")).collect();
     let sandbox = Sandbox::layout(&stacks.join("\n"));
     let orch = sandbox.command("run -q -- echo x");

@@ -209,13 +209,13 @@ fn a_mistake_in_lets_names_its_place_and_where_it_is_needed() {
 fn lets_that_need_each_other_are_shown_with_each_place() {
     assert_snapshot!(x_is("a = let.b\nb = \"x-${let.c}\"\nc = let.a", "let.a"), @r#"
     [stderr]
-    error: lets need each other: `let.a`, then `let.b`, then `let.c`
+    error: lets depend on each other: `let.a`, then `let.b`, then `let.c`
       --> run.orch.hcl:5:9
        |
      5 | a = let.b
-       |         ^ `let.b` is needed here
+       |         ^ `let.b` is used here
      6 | b = "x-${let.c}"
-       |              - `let.c` is needed here
+       |              - `let.c` is used here
      7 | c = let.a
        |         - and here `let.a` again
     ...
@@ -228,11 +228,11 @@ fn lets_that_need_each_other_are_shown_with_each_place() {
     "#);
     assert_snapshot!(x_is("a = tm_try(let.a, 1)", "let.a"), @"
     [stderr]
-    error: `let.a` needs its own value
+    error: `let.a` depends on itself
      --> run.orch.hcl:5:16
       |
     5 | a = tm_try(let.a, 1)
-      | - defined here ^ used here while it is being evaluated
+      | - defined here ^ used here in its own definition
     ...
     8 | X = let.a
       | - needed here
@@ -243,11 +243,11 @@ fn lets_that_need_each_other_are_shown_with_each_place() {
     ");
     assert_snapshot!(x_is("a = tm_jsonencode(let)", "let.a"), @"
     [stderr]
-    error: `let.a` needs its own value
+    error: `let.a` depends on itself
      --> run.orch.hcl:5:19
       |
     5 | a = tm_jsonencode(let)
-      | - defined here    ^^^ used here while it is being evaluated
+      | - defined here    ^^^ used here in its own definition
     ...
     8 | X = let.a
       | - needed here

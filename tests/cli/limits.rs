@@ -121,11 +121,11 @@ fn a_configured_limit_for_a_tag_that_nothing_carries_is_a_warning() {
     );
     assert_snapshot!(sandbox.orch("run -q true"), @"
     [stderr]
-    warning: `databse` in `concurrency` no stack
+    warning: `databse` in `concurrency` matches no stack
      --> limits.orch.hcl:4:23
       |
     4 |       concurrency = { databse = 1 }
-      |                       ^^^^^^^ no stack carries this tag
+      |                       ^^^^^^^ no stack has this tag
       |
       = help: did you mean `database`?
     ");
@@ -166,7 +166,7 @@ fn what_cannot_be_a_limit_is_shown() {
     5 |         db      = 0
       |                   ^ this is 0
       |
-      = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+      = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     error: `DB` in `concurrency` cannot be a tag
      --> limits.orch.hcl:6:9
@@ -174,15 +174,15 @@ fn what_cannot_be_a_limit_is_shown() {
     6 |         "DB"    = 1
       |         ^^^^ a tag has only lower-case letters, digits, `-`, `_`, `.` and `/`
       |
-      = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+      = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     error: `` in `concurrency` cannot be a tag
      --> limits.orch.hcl:7:9
       |
     7 |         ""      = 1
-      |         ^^ no stack has an empty tag
+      |         ^^ a tag cannot be empty
       |
-      = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+      = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     error: `half` in `concurrency` must be a whole number from 1
      --> limits.orch.hcl:8:19
@@ -190,7 +190,7 @@ fn what_cannot_be_a_limit_is_shown() {
     8 |         half    = 0.5
       |                   ^^^ this is 0.5
       |
-      = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+      = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     error: `word` in `concurrency` must be a whole number from 1
      --> limits.orch.hcl:9:19
@@ -198,7 +198,7 @@ fn what_cannot_be_a_limit_is_shown() {
     9 |         word    = "two"
       |                   ^^^^^ this is a string
       |
-      = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+      = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     error: `nothing` in `concurrency` must be a whole number from 1
       --> limits.orch.hcl:10:19
@@ -206,7 +206,7 @@ fn what_cannot_be_a_limit_is_shown() {
     10 |         nothing = null
        |                   ^^^^ this is null
        |
-       = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+       = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     [exit status 3]
     "#);
@@ -222,7 +222,7 @@ fn what_cannot_be_a_limit_is_shown() {
     4 |       concurrency = 4
       |                     ^ this is 4
       |
-      = help: write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag
+      = help: write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once
 
     [exit status 3]
     ");

@@ -145,7 +145,8 @@ fn second_checkout_leaves_the_lock_to_a_killed_run_until_its_command_has_ended()
     assert_eq!(next.code(), 0, "{next}");
     assert!(repository.path("/ended").exists());
     assert!(
-        next.stderr.contains("was killed while it held the lock"),
+        next.stderr
+            .contains("was killed while it held the state lock"),
         "{next}"
     );
 }

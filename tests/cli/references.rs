@@ -98,11 +98,11 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error_in_the_order_and_els
       |
       = help: remove it
 
-    warning: `tag:x` in `wants` no stack
+    warning: `tag:x` in `wants` matches no stack
      --> c/stack.tm:3:12
       |
     3 |   wants = ["tag:x"]
-      |            ^^^^^^^ no other stack carries such tags
+      |            ^^^^^^^ no other stack has such tags
 
     warning: `../d` in `wanted_by` names only the stack itself
      --> d/stack.tm:2:16
@@ -227,23 +227,23 @@ fn a_reference_that_names_no_other_stack_is_dangling() {
     env/a
     env/a/nested
     [stderr]
-    warning: `/env` in `after` no stack
+    warning: `/env` in `after` matches no stack
      --> env/a/stack.tm:3:12
       |
     3 |   after = ["/env"]
       |            ^^^^^^ no other stack at or below this directory
 
-    warning: `/env` in `wants` no stack
+    warning: `/env` in `wants` matches no stack
      --> env/a/stack.tm:4:12
       |
     4 |   wants = ["/env"]
       |            ^^^^^^ no other stack at or below this directory
 
-    warning: `tag:x` in `before` no stack
+    warning: `tag:x` in `before` matches no stack
      --> env/a/stack.tm:5:13
       |
     5 |   before = ["tag:x"]
-      |             ^^^^^^^ no other stack carries such tags
+      |             ^^^^^^^ no other stack has such tags
     "#);
     assert_eq!(sandbox.orch("validate").code(), 3);
 }
@@ -286,7 +286,7 @@ fn a_reference_to_nothing_is_a_warning_with_a_suggestion() {
     prod/app
     prod/network
     [stderr]
-    warning: `/prod/netwrok` in `after` no stack
+    warning: `/prod/netwrok` in `after` matches no stack
      --> prod/app/stack.tm:2:12
       |
     2 |   after = ["/prod/netwrok"]
@@ -322,10 +322,10 @@ fn all_four_attributes_are_checked() {
     let output = sandbox.orch("list");
     assert_eq!((output.code(), &*output.stdout), (0, "a\n"));
     for said in [
-        "`/n1` in `after` no stack",
-        "`/n2` in `before` no stack",
-        "`/n3` in `wants` no stack",
-        "`/n4` in `wanted_by` no stack",
+        "`/n1` in `after` matches no stack",
+        "`/n2` in `before` matches no stack",
+        "`/n3` in `wants` matches no stack",
+        "`/n4` in `wanted_by` matches no stack",
     ] {
         assert!(output.stderr.contains(said), "{output}");
     }
@@ -342,25 +342,25 @@ fn a_warning_says_what_is_there_instead() {
     assert_snapshot!(sandbox.orch("list"), @r#"
     a
     [stderr]
-    warning: `/file.txt` in `after` no stack
+    warning: `/file.txt` in `after` matches no stack
      --> a/stack.tm:2:12
       |
     2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
       |            ^^^^^^^^^^^ a file, and a reference names directories
 
-    warning: `/plain` in `after` no stack
+    warning: `/plain` in `after` matches no stack
      --> a/stack.tm:2:25
       |
     2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
       |                         ^^^^^^^^ no stack at or below this directory
 
-    warning: `/.dotted` in `after` no stack
+    warning: `/.dotted` in `after` matches no stack
      --> a/stack.tm:2:35
       |
     2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
       |                                   ^^^^^^^^^^ no stack at or below this directory
 
-    warning: `/skipped` in `after` no stack
+    warning: `/skipped` in `after` matches no stack
      --> a/stack.tm:2:47
       |
     2 |   after = ["/file.txt", "/plain", "/.dotted", "/skipped"]
@@ -381,7 +381,7 @@ fn a_symbolic_link_is_not_followed() {
     a
     b
     [stderr]
-    warning: `/link` in `after` no stack
+    warning: `/link` in `after` matches no stack
      --> a/stack.tm:2:12
       |
     2 |   after = ["/link"]
@@ -400,11 +400,11 @@ fn a_tag_that_nothing_carries_is_a_warning_with_a_suggestion() {
     a
     b
     [stderr]
-    warning: `tag:netwok` in `after` no stack
+    warning: `tag:netwok` in `after` matches no stack
      --> b/stack.tm:2:12
       |
     2 |   after = ["tag:netwok"]
-      |            ^^^^^^^^^^^^ no stack carries such tags
+      |            ^^^^^^^^^^^^ no stack has such tags
       |
       = help: did you mean `network`?
     "#);
@@ -511,21 +511,21 @@ fn strict_references_turn_the_warning_into_an_error() {
     );
     assert_snapshot!(sandbox.orch("list"), @r#"
     [stderr]
-    error: `/nowhere` in `after` no stack
+    error: `/nowhere` in `after` matches no stack
      --> a/stack.tm:2:12
       |
     2 |   after = ["/nowhere"]
       |            ^^^^^^^^^^ no such directory
       |
-      = note: the project says `references = "strict"`
+      = note: the project sets `references = "strict"`
 
-    error: `tag:nobody` in `wants` no stack
+    error: `tag:nobody` in `wants` matches no stack
      --> b/stack.tm:2:12
       |
     2 |   wants = ["tag:nobody"]
-      |            ^^^^^^^^^^^^ no stack carries such tags
+      |            ^^^^^^^^^^^^ no stack has such tags
       |
-      = note: the project says `references = "strict"`
+      = note: the project sets `references = "strict"`
 
     [exit status 3]
     "#);
@@ -536,7 +536,7 @@ fn validate_turns_the_warning_into_a_failure() {
     let sandbox = Sandbox::layout("a after /nowhere");
     assert_snapshot!(sandbox.orch("validate"), @r#"
     [stderr]
-    error: `/nowhere` in `after` no stack
+    error: `/nowhere` in `after` matches no stack
      --> a/stack.tm:2:12
       |
     2 |   after = ["/nowhere"]
@@ -561,7 +561,7 @@ fn a_reference_to_a_stack_whose_file_is_broken_is_not_called_wrong() {
     let output = sandbox.orch("list");
     assert_eq!(output.code(), 3);
     assert!(output.stderr.contains("syntax error"), "{output}");
-    assert!(!output.stderr.contains("no stack"), "{output}");
+    assert!(!output.stderr.contains("matches no stack"), "{output}");
 }
 
 #[test]

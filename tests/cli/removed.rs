@@ -77,13 +77,13 @@ fn strict_references_to_removed_stacks_say_so() {
     assert_snapshot!(repository.orch("list --changed --base base"), @r#"
     [stderr]
     base d6258d6: --base base
-    error: `/b` in `after` no stack
+    error: `/b` in `after` matches no stack
      --> a/stack.tm:2:12
       |
     2 |   after = ["/b"]
       |            ^^^^ no such directory
       |
-      = note: the project says `references = "strict"`
+      = note: the project sets `references = "strict"`
       = note: the stack `/b` was removed since the base d6258d6
       = help: did you mean `/c`?
 

@@ -38,7 +38,7 @@ fn ran(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn what_had_not_succeeded_runs_with_the_same_command_in_the_same_order() {
+fn resume_runs_unsucceeded_stacks_with_the_same_command_and_order() {
     let sandbox = four_stacks();
     sandbox.write("/c/fail", "");
     assert_eq!(sandbox.orch(&noting(&sandbox, "")).code(), 1);
@@ -68,7 +68,7 @@ fn what_had_not_succeeded_runs_with_the_same_command_in_the_same_order() {
 }
 
 #[test]
-fn what_succeeded_when_a_run_was_resumed_does_not_run_again() {
+fn resume_skips_stacks_that_succeeded_in_an_earlier_resume() {
     let sandbox = four_stacks();
     for stack in ["/a/fail", "/c/fail"] {
         sandbox.write(stack, "");
@@ -118,7 +118,7 @@ fn nothing_may_be_left() {
 }
 
 #[test]
-fn only_what_failed_runs_and_the_rest_is_not_forgotten() {
+fn resume_with_only_failed_keeps_the_rest_for_later() {
     let sandbox = four_stacks();
     sandbox.write("/a/fail", "");
     sandbox.write("/c/fail", "");
@@ -164,7 +164,7 @@ fn if_nothing_failed_only_failed_says_what_else_is_left() {
 }
 
 #[test]
-fn a_reverse_run_goes_on_in_reverse() {
+fn resume_keeps_the_reverse_direction() {
     let sandbox = four_stacks();
     sandbox.write("/b/fail", "");
     let flags = "--reverse --on-error skip-dependents";
@@ -204,7 +204,7 @@ fn how_a_run_goes_stays_unless_it_is_said_anew() {
 }
 
 #[test]
-fn the_environment_is_worked_out_anew() {
+fn resume_computes_the_environment_again() {
     let sandbox = Sandbox::layout("a");
     let run = "run -q -- sh -c 'echo $WORD; false'";
     let with = |arguments: &str, word: &str| {
@@ -217,7 +217,7 @@ fn the_environment_is_worked_out_anew() {
 }
 
 #[test]
-fn what_was_running_when_orch_was_killed_runs_again() {
+fn resume_runs_stacks_again_that_a_kill_interrupted() {
     let sandbox = four_stacks();
     let script = r#"
 echo "$ORCH_STACK_NAME" >> "$ORCH_ROOT/ran"
@@ -246,7 +246,7 @@ fn newest_has_finished(sandbox: &Sandbox) -> bool {
 
 /// What has ended well by the time orch is killed does not run again, and all the rest does.
 #[test]
-fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
+fn resume_finishes_a_run_that_is_killed_repeatedly() {
     let stacks: Vec<String> = (0..16).map(|number| format!("s{number:02}")).collect();
     let sandbox = Sandbox::layout(&stacks.join("\n"));
     let script = "sleep 0.0$(($$ % 3))\necho \"/$ORCH_STACK_NAME\" >> \"$ORCH_ROOT/ran\"";
@@ -319,7 +319,7 @@ fn said_of_commits(sandbox: &Repository, output: &crate::support::Output) -> Str
 }
 
 #[test]
-fn a_failure_is_mended_and_the_run_resumed() {
+fn resume_works_after_a_fix() {
     let sandbox = failed_in_c("");
     sandbox.remove("/c/fail");
     let uncommitted = sandbox.orch("run --resume");
@@ -360,7 +360,7 @@ fn another_head_alone_does_no_harm() {
 }
 
 #[test]
-fn what_had_succeeded_and_has_changed_since_is_named() {
+fn resume_names_succeeded_stacks_that_have_changed() {
     let sandbox = failed_in_c("");
     sandbox.write("/a/main.tf", "# more\n");
     sandbox.write("/module/main.tf", "# more\n");
@@ -454,7 +454,7 @@ fn uncommitted_files_are_those_that_the_run_began_with() {
 /// git records the bit too, and a script behaves differently with it.
 #[cfg(unix)]
 #[test]
-fn an_uncommitted_file_that_became_executable_has_changed() {
+fn resume_notices_an_uncommitted_file_that_became_executable() {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     let sandbox = Repository::of(four_stacks());
@@ -504,7 +504,7 @@ fn resume_refuses_a_run_whose_uncommitted_files_are_unknown() {
 }
 
 #[test]
-fn what_succeeded_in_the_runs_before_counts_too() {
+fn resume_counts_successes_of_all_earlier_runs() {
     let sandbox = failed_in_c("");
     assert_eq!(sandbox.orch("run -q --resume").code(), 1);
     sandbox.write("/a/main.tf", "# more\n");
@@ -515,7 +515,7 @@ fn what_succeeded_in_the_runs_before_counts_too() {
 }
 
 #[test]
-fn what_cannot_be_known_is_refused() {
+fn resume_refuses_unknown_changes() {
     let sandbox = failed_in_c("");
     let path = journal_of(&run_ids(&sandbox)[0]);
     let text = sandbox.read(&path);
@@ -570,7 +570,7 @@ fn another_graph_is_refused() {
 }
 
 #[test]
-fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
+fn resume_leaves_out_a_removed_stack_on_request() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     sandbox.remove("/b/stack.tm");
@@ -596,7 +596,7 @@ fn a_stack_that_is_no_more_is_left_out_if_that_is_wanted() {
 }
 
 #[test]
-fn the_safeguards_hold() {
+fn resume_checks_safeguards() {
     let sandbox = Repository::of(four_stacks());
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     sandbox.write("/untracked", "");
@@ -607,7 +607,7 @@ fn the_safeguards_hold() {
 }
 
 #[test]
-fn what_would_run_can_be_seen_before() {
+fn resume_has_a_dry_run() {
     let sandbox = four_stacks();
     sandbox.write("/c/fail", "");
     _ = sandbox.orch(&noting(&sandbox, ""));
@@ -618,7 +618,7 @@ fn what_would_run_can_be_seen_before() {
 }
 
 #[test]
-fn a_run_that_is_going_on_cannot_be_resumed() {
+fn resume_refuses_a_run_in_progress() {
     let sandbox = four_stacks();
     let script = "echo x >> \"$ORCH_ROOT/started\"\nwhile [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done";
     let run = Background::run(&sandbox, "", script);
@@ -635,7 +635,7 @@ fn a_run_that_is_going_on_cannot_be_resumed() {
 }
 
 #[test]
-fn a_run_is_named_by_the_beginning_of_its_id() {
+fn resume_finds_a_run_by_the_beginning_of_its_id() {
     let sandbox = four_stacks();
     assert_snapshot!(sandbox.orch("run --resume"), @"
     [stderr]
@@ -663,7 +663,7 @@ fn a_run_is_named_by_the_beginning_of_its_id() {
 }
 
 #[test]
-fn what_is_recorded_cannot_be_said_anew() {
+fn resume_refuses_flags_that_the_journal_has() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     for arguments in [
@@ -703,7 +703,7 @@ fn what_is_recorded_cannot_be_said_anew() {
 }
 
 #[test]
-fn a_journal_of_a_later_orch_is_refused() {
+fn resume_refuses_a_journal_of_a_later_orch() {
     let sandbox = Sandbox::layout("a");
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     let path = journal_of(&run_ids(&sandbox)[0]);
@@ -731,7 +731,7 @@ fn a_journal_of_a_later_orch_is_refused() {
 }
 
 #[test]
-fn a_damaged_journal_is_not_guessed_at() {
+fn resume_refuses_a_damaged_journal() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     let id = &run_ids(&sandbox)[0];
@@ -753,7 +753,7 @@ fn a_damaged_journal_is_not_guessed_at() {
 }
 
 #[test]
-fn an_empty_run_is_not_the_last_one() {
+fn resume_ignores_an_empty_run() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     for arguments in ["run --resume ''", "run --resume=", "runs show ''"] {
@@ -765,7 +765,7 @@ fn an_empty_run_is_not_the_last_one() {
 }
 
 #[test]
-fn a_command_besides_that_of_the_earlier_run_is_one_too_many() {
+fn resume_refuses_another_command() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     assert_snapshot!(sandbox.orch("run --resume terraform apply"), @"
@@ -781,7 +781,7 @@ fn a_command_besides_that_of_the_earlier_run_is_one_too_many() {
 }
 
 #[test]
-fn a_head_that_cannot_be_read_is_refused() {
+fn resume_refuses_an_unreadable_head() {
     let sandbox = Repository::of(four_stacks());
     let config = sandbox.read("/.git/config");
     sandbox.write("/.git/config", "[nonsense");
@@ -815,7 +815,7 @@ fn it_is_said_if_all_that_is_left_is_no_more() {
 }
 
 #[test]
-fn a_changed_graph_changes_the_order_and_what_is_said_of_it() {
+fn resume_follows_a_changed_graph_and_reports_it() {
     let sandbox = Sandbox::layout("a\nb\nc");
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     sandbox.write("/a/stack.tm", "stack {\n  after = [\"/b\"]\n}\n");
@@ -862,7 +862,7 @@ fn conditions_of_retries_that_are_given_replace_the_recorded_ones() {
 }
 
 #[test]
-fn the_base_is_that_of_the_earlier_run() {
+fn resume_keeps_the_base_of_the_earlier_run() {
     let sandbox = Repository::layout("a\nb");
     sandbox.write("/a/main.tf", "# more\n");
     sandbox.commit();

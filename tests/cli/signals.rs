@@ -32,7 +32,7 @@ fn three_stacks() -> Sandbox {
 }
 
 #[test]
-fn an_interrupt_of_orch_alone_is_passed_on_once() {
+fn interrupt_of_orch_alone_is_passed_on_once() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "", NOTE_SIGNALS);
     run.wait_for("/started", &["a"]);
@@ -68,7 +68,7 @@ fn nothing_new_starts_after_an_interrupt_whatever_to_do_on_errors() {
 }
 
 #[test]
-fn a_command_that_dies_of_the_interrupt_is_a_failure_in_an_interrupted_run() {
+fn interrupt_that_kills_a_command_is_a_failure() {
     let sandbox = three_stacks();
     let script = "echo x >> \"$ORCH_ROOT/started\"\nexec sleep 600";
     let run = Background::run(&sandbox, "", script);
@@ -88,7 +88,7 @@ fn a_command_that_dies_of_the_interrupt_is_a_failure_in_an_interrupted_run() {
 }
 
 #[test]
-fn a_second_interrupt_terminates_the_command() {
+fn interrupt_twice_terminates_the_command() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "", NOTE_SIGNALS);
     run.wait_for("/started", &["a"]);
@@ -112,7 +112,7 @@ fn a_second_interrupt_terminates_the_command() {
 }
 
 #[test]
-fn a_third_interrupt_kills_the_command() {
+fn interrupt_three_times_kills_the_command() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "", NOTE_SIGNALS);
     run.wait_for("/started", &["a"]);
@@ -163,7 +163,7 @@ fn terminating_orch_ends_the_run_with_the_status_of_the_signal() {
 }
 
 #[test]
-fn the_first_signal_gives_the_status() {
+fn signal_that_comes_first_decides_the_exit_status() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "", NOTE_SIGNALS);
     run.wait_for("/started", &["a"]);
@@ -188,7 +188,7 @@ fn quiet_still_says_what_an_interrupt_did() {
 }
 
 #[test]
-fn a_process_that_outlives_its_command_holds_nothing_up() {
+fn run_does_not_wait_for_a_process_that_outlives_its_command() {
     let sandbox = Sandbox::layout("a");
     let script = "(while [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done) > /dev/null 2>&1 &";
     let run = Background::run(&sandbox, "", script);
@@ -200,7 +200,7 @@ fn a_process_that_outlives_its_command_holds_nothing_up() {
 /// state lock on the second interrupt.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_ctrl_c_of_the_terminal_reaches_the_command_once() {
+fn ctrl_c_of_the_terminal_reaches_the_command_once() {
     let sandbox = three_stacks();
     sandbox.write_program("/script.sh", &format!("#!/bin/sh\n{NOTE_SIGNALS}\n"));
     let orch = crate::support::orch_program().display();
@@ -226,7 +226,7 @@ fn a_ctrl_c_of_the_terminal_reaches_the_command_once() {
 }
 
 #[test]
-fn a_signal_to_the_whole_group_reaches_the_command_once() {
+fn signal_to_the_whole_group_reaches_the_command_once() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "", NOTE_SIGNALS);
     run.wait_for("/started", &["a"]);
@@ -241,7 +241,7 @@ fn a_signal_to_the_whole_group_reaches_the_command_once() {
 }
 
 #[test]
-fn a_hang_up_that_was_ignored_at_the_start_stays_ignored() {
+fn hang_up_that_was_ignored_at_the_start_is_still_ignored() {
     let sandbox = Sandbox::layout("a");
     let orch = sandbox.command("run --quiet --");
     let mut command = Command::new("sh");
@@ -258,7 +258,7 @@ fn a_hang_up_that_was_ignored_at_the_start_stays_ignored() {
 }
 
 #[test]
-fn a_file_that_may_not_grow_any_further_does_not_end_the_run() {
+fn run_continues_when_a_file_reaches_its_size_limit() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -298,16 +298,16 @@ fn wait_for_locks(sandbox: &Sandbox, names: &[&str]) {
 }
 
 #[test]
-fn what_needs_time_to_unlock_has_it() {
+fn interrupt_leaves_a_command_time_to_unlock() {
     at_once(&[
-        || one_signal_lets_every_terraform_unlock(Signal::SIGINT, 130),
-        || one_signal_lets_every_terraform_unlock(Signal::SIGTERM, 143),
-        a_signal_to_the_whole_group_lets_every_terraform_unlock,
-        a_timeout_lets_terraform_unlock,
+        || signal_lets_every_terraform_unlock(Signal::SIGINT, 130),
+        || signal_lets_every_terraform_unlock(Signal::SIGTERM, 143),
+        signal_to_the_whole_group_lets_every_terraform_unlock,
+        timeout_lets_terraform_unlock,
     ]);
 }
 
-fn one_signal_lets_every_terraform_unlock(signal: Signal, status: i32) {
+fn signal_lets_every_terraform_unlock(signal: Signal, status: i32) {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "-j 2", TERRAFORM);
     wait_for_locks(&sandbox, &["a", "b"]);
@@ -319,7 +319,7 @@ fn one_signal_lets_every_terraform_unlock(signal: Signal, status: i32) {
     assert_eq!(output.code(), status, "{output}");
 }
 
-fn a_signal_to_the_whole_group_lets_every_terraform_unlock() {
+fn signal_to_the_whole_group_lets_every_terraform_unlock() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "-j 2", TERRAFORM);
     wait_for_locks(&sandbox, &["a", "b"]);
@@ -330,7 +330,7 @@ fn a_signal_to_the_whole_group_lets_every_terraform_unlock() {
     assert_eq!(output.code(), 130, "{output}");
 }
 
-fn a_timeout_lets_terraform_unlock() {
+fn timeout_lets_terraform_unlock() {
     let sandbox = Sandbox::layout("a");
     // Its trap has to be set by then, on a machine that is busy, too.
     let output = Background::run(&sandbox, "--timeout 3s", TERRAFORM).end();
@@ -339,7 +339,7 @@ fn a_timeout_lets_terraform_unlock() {
 }
 
 #[test]
-fn each_further_signal_reaches_every_command() {
+fn signal_that_follows_reaches_every_command() {
     let sandbox = three_stacks();
     let script = r#"
         note() { echo $1 >> "$ORCH_ROOT/signals-$ORCH_STACK_NAME"; }
@@ -380,7 +380,7 @@ fn is_zombie(process: Pid) -> bool {
 }
 
 #[test]
-fn an_interrupt_reaches_what_the_command_has_started() {
+fn interrupt_reaches_the_children_of_a_command() {
     let sandbox = Sandbox::layout("a");
     // As a wrapper does: the shell waits, and what it started is to be interrupted.
     let script = r#"
@@ -424,18 +424,18 @@ const UNLOCK: &str =
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_a_wrapper_leaves_behind_is_looked_after() {
+fn interrupt_waits_for_the_children_of_a_wrapper() {
     at_once(&[
-        || what_a_wrapper_leaves_behind_may_unlock_after_a_signal(""),
-        || what_a_wrapper_leaves_behind_may_unlock_after_a_signal("-j 2"),
-        what_a_wrapper_leaves_behind_may_unlock_after_a_timeout,
-        what_a_wrapper_leaves_behind_is_killed_if_it_does_not_end_after_a_timeout,
+        || signal_lets_the_children_of_a_wrapper_unlock(""),
+        || signal_lets_the_children_of_a_wrapper_unlock("-j 2"),
+        timeout_lets_the_children_of_a_wrapper_unlock,
+        timeout_kills_the_children_of_a_wrapper_that_do_not_end,
         further_signals_reach_what_a_wrapper_leaves_behind,
     ]);
 }
 
 #[cfg(target_os = "linux")]
-fn what_a_wrapper_leaves_behind_may_unlock_after_a_signal(flags: &str) {
+fn signal_lets_the_children_of_a_wrapper_unlock(flags: &str) {
     let sandbox = Sandbox::layout("a");
     let script = wrapper(&sandbox, UNLOCK);
     let run = Background::run(&sandbox, flags, &script);
@@ -450,7 +450,7 @@ fn what_a_wrapper_leaves_behind_may_unlock_after_a_signal(flags: &str) {
 }
 
 #[cfg(target_os = "linux")]
-fn what_a_wrapper_leaves_behind_may_unlock_after_a_timeout() {
+fn timeout_lets_the_children_of_a_wrapper_unlock() {
     let sandbox = Sandbox::layout("a");
     let script = wrapper(&sandbox, UNLOCK);
     // Long enough for it to be ready, on a machine that is busy, too.
@@ -461,7 +461,7 @@ fn what_a_wrapper_leaves_behind_may_unlock_after_a_timeout() {
 }
 
 #[cfg(target_os = "linux")]
-fn what_a_wrapper_leaves_behind_is_killed_if_it_does_not_end_after_a_timeout() {
+fn timeout_kills_the_children_of_a_wrapper_that_do_not_end() {
     let sandbox = Sandbox::layout("a");
     let script = wrapper(&sandbox, ":");
     let flags = "-j 2 --timeout 3s --grace 2s";
@@ -550,7 +550,7 @@ fn interrupt_until_the_end(mut orch: Child) -> ExitStatus {
 }
 
 #[test]
-fn a_stopped_command_hears_of_an_interrupt() {
+fn interrupt_reaches_a_stopped_command() {
     let sandbox = Sandbox::layout("a");
     let script = "echo $$ > \"$ORCH_ROOT/process\"; exec sleep 600";
     let run = Background::run(&sandbox, "", script);
@@ -577,15 +577,15 @@ fn in_terminal<'s>(sandbox: &'s Sandbox, line: &str, script: &str) -> Option<Bac
 
 #[cfg(target_os = "linux")]
 #[test]
-fn one_ctrl_c_lets_every_terraform_unlock() {
+fn ctrl_c_lets_every_terraform_unlock() {
     at_once(&[
-        || one_ctrl_c_lets_terraform_unlock("", &["a"]),
-        || one_ctrl_c_lets_terraform_unlock("-j 2", &["a", "b"]),
+        || ctrl_c_lets_terraform_unlock("", &["a"]),
+        || ctrl_c_lets_terraform_unlock("-j 2", &["a", "b"]),
     ]);
 }
 
 #[cfg(target_os = "linux")]
-fn one_ctrl_c_lets_terraform_unlock(flags: &str, stacks: &[&str]) {
+fn ctrl_c_lets_terraform_unlock(flags: &str, stacks: &[&str]) {
     let sandbox = three_stacks();
     let line = format!("ORCH run {flags} SCRIPT");
     let Some(mut run) = in_terminal(&sandbox, &line, TERRAFORM) else {
@@ -607,7 +607,7 @@ fn one_ctrl_c_lets_terraform_unlock(flags: &str, stacks: &[&str]) {
 /// the command's.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_hang_up_is_not_passed_on_to_a_command_that_has_the_terminal() {
+fn hang_up_is_not_passed_on_to_a_command_with_the_terminal() {
     let sandbox = three_stacks();
     let script = format!("echo $PPID > \"$ORCH_ROOT/orch\"\n{NOTE_SIGNALS}");
     let Some(mut run) = in_terminal(&sandbox, "ORCH run -q SCRIPT", &script) else {
@@ -630,7 +630,7 @@ fn a_hang_up_is_not_passed_on_to_a_command_that_has_the_terminal() {
 /// A shell's `kill %1` signals the whole process group of a job.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_signal_to_a_job_in_the_background_reaches_the_command_once() {
+fn signal_to_a_background_job_reaches_the_command_once() {
     let sandbox = three_stacks();
     let script = format!("echo $PPID > \"$ORCH_ROOT/orch\"\n{NOTE_SIGNALS}");
     let line = "set -m; ORCH run -q SCRIPT & wait $!";
@@ -655,7 +655,7 @@ fn a_signal_to_a_job_in_the_background_reaches_the_command_once() {
 /// What asks for the terminal without having it, as `ssh` for a password, is stopped by the kernel.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_command_that_asks_for_a_terminal_that_it_cannot_have_fails() {
+fn run_fails_a_command_that_asks_for_the_terminal() {
     for ask in ["read answer < /dev/tty", "stty -echo < /dev/tty"] {
         let sandbox = Sandbox::layout(
             "
@@ -700,7 +700,7 @@ fn commands_that_run_at_once_cannot_have_the_terminal() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_command_that_is_stopped_otherwise_does_not_fail() {
+fn run_does_not_fail_a_command_that_is_stopped_otherwise() {
     let sandbox = Sandbox::layout("a");
     let script = "echo $$ > \"$ORCH_ROOT/process\"; kill -STOP $$; touch \"$ORCH_ROOT/done\"";
     let run = Background::run(&sandbox, "", script);

@@ -81,10 +81,10 @@ const EXAMPLES: &[Example] = &[
     example(10, "stacks after /stacks/child\nstacks/child", Err("stacks wait for each other in a cycle")),
     // Terramate calls it a cycle; it is a reference to nothing but itself.
     example(11, "a after .", Err("names only the stack itself")),
-    example(12, "a after nonexisting", Ok(&["/a"])).warning("`nonexisting` in `after` no stack"),
+    example(12, "a after nonexisting", Ok(&["/a"])).warning("`nonexisting` in `after` matches no stack"),
     // Terramate is silent about tags that nothing carries.
     example(13, "stack1\nstack2\nstack3 before tag:unknown", Ok(&["/stack1", "/stack2", "/stack3"]))
-        .warning("`tag:unknown` in `before` no stack"),
+        .warning("`tag:unknown` in `before` matches no stack"),
     example(14, "a after tag:_invalid", Err("`tag:_invalid` is not a tag filter")),
     example(15, "p\nstacks/a after /stacks/b /p\nstacks/b before /p", Ok(&["/stacks/b", "/stacks/a"])).at("/stacks"),
     example(16, "a [dev]\nb [prod] after /a", Ok(&["/b"])).with("--tags prod"),

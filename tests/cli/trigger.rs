@@ -547,7 +547,7 @@ fn nothing_is_written_through_a_link() {
     assert_snapshot!(trigger(&sandbox, "/", "a"), @"
     [stderr]
     error: only 0 of 1 trigger could be created
-      caused by: `.tmtriggers` is a symbolic link, and triggers are written only below a directory
+      caused by: `.tmtriggers` is a symbolic link, but triggers need a directory
     [exit status 5]
     ");
     sandbox.remove("/.tmtriggers");
@@ -557,7 +557,7 @@ fn nothing_is_written_through_a_link() {
     created .tmtriggers/a/changed-UUID.tm.hcl
     [stderr]
     error: only 1 of 2 triggers could be created
-      caused by: `.tmtriggers/b` is a symbolic link, and triggers are written only below a directory
+      caused by: `.tmtriggers/b` is a symbolic link, but triggers need a directory
     [exit status 5]
     ");
     let names = fs::read_dir(sandbox.outside().join("decoy")).unwrap();
@@ -572,7 +572,7 @@ fn what_cannot_be_written_is_named() {
     created .tmtriggers/a/changed-UUID.tm.hcl
     [stderr]
     error: only 1 of 2 triggers could be created
-      caused by: `.tmtriggers/b` is a file, and triggers are written only below a directory
+      caused by: `.tmtriggers/b` is a file, but triggers need a directory
     [exit status 5]
     ");
     let sandbox = Sandbox::layout("a");
@@ -580,7 +580,7 @@ fn what_cannot_be_written_is_named() {
     assert_snapshot!(trigger(&sandbox, "/", "a"), @"
     [stderr]
     error: only 0 of 1 trigger could be created
-      caused by: `.tmtriggers` is a file, and triggers are written only below a directory
+      caused by: `.tmtriggers` is a file, but triggers need a directory
     [exit status 5]
     ");
 }

@@ -608,7 +608,7 @@ fn a_repository_among_the_triggers_is_warned_of() {
     assert_snapshot!(repository.changed(), @"
     [stderr]
     note: no stack has changed since 6e0c8e1
-    warning: `.tmtriggers/a` is a repository of its own
+    warning: `.tmtriggers/a` is another git repository
       = note: triggers in it go unnoticed
       = help: add the files to the repository of the project
     ");

@@ -74,7 +74,7 @@ stack {
     for said in [
         "`X` cannot be a tag",
         "stacks wait for each other in a cycle",
-        "`/nowhere` in `after` no stack",
+        "`/nowhere` in `after` matches no stack",
         "`run.env.NUMBER` must be a string",
         "syntax error",
     ] {
@@ -99,7 +99,7 @@ fn the_result_is_data_too() {
             "diagnostics": [{
                 "severity": "error",
                 "code": "unknown-reference",
-                "message": "`/nowhere` in `after` no stack",
+                "message": "`/nowhere` in `after` matches no stack",
                 "file": "a/stack.tm",
                 "line": 2,
                 "column": 12,

@@ -136,6 +136,60 @@ fn no_two_types_share_a_name() {
     assert!(types.is_empty(), "{types:#?}");
 }
 
+/// Phrases that sound translated, each of which has a plain word.
+const PHRASES: [&str; 14] = [
+    "on record",
+    "off the record",
+    " anew",
+    "carried out",
+    "carries out",
+    "by halves",
+    "in vain",
+    "whoever ",
+    "nobody ",
+    "given up",
+    " is gone",
+    "decided after",
+    "stands for",
+    "in the tree",
+];
+
+#[test]
+fn messages_and_help_use_plain_words() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    files(&root.join("src"), "", &mut found);
+    for entry in fs::read_dir(root.join("src/program/help")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            found.push((name, fs::read_to_string(&path).unwrap()));
+        }
+    }
+    let mut report = String::new();
+    for (path, text) in found {
+        if path.contains("tests") {
+            continue;
+        }
+        let is_help = path.ends_with(".md");
+        // Without the tests, which come last.
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let texts: String = if is_help {
+                line.to_owned()
+            } else if line.trim_start().starts_with("//") {
+                continue;
+            } else {
+                line.split('"').skip(1).step_by(2).collect()
+            };
+            for phrase in PHRASES.iter().filter(|phrase| texts.contains(**phrase)) {
+                report += &format!("{path}:{}: `{phrase}` in {line}\n", number + 1);
+            }
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
 #[test]
 fn the_documentation_shows_the_floors() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

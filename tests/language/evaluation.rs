@@ -270,7 +270,7 @@ fn a_wrong_part_is_pointed_at() {
      --> x.tm:1:9
       |
     1 | x = 1 + evn.HOME
-      |         ^^^ nothing with this name exists here
+      |         ^^^ this name is not defined here
       |
       = help: did you mean `env`?
     ");

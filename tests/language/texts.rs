@@ -62,7 +62,7 @@ fn a_problem_in_a_template_names_its_file_and_line() {
     fail(&[
         (
             r#"templatefile("wrong.tftpl", { name = 1 })"#,
-            "unknown name `nme`: line 3 of `wrong.tftpl`: nothing with this name exists here",
+            "unknown name `nme`: line 3 of `wrong.tftpl`: this name is not defined here",
         ),
         (
             r#"templatefile("nested.tftpl", {})"#,

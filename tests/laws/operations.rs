@@ -149,7 +149,7 @@ impl Case {
 
     /// The stacks that are made anew before the old ones go, each with the old one: what such a stack runs after
     /// is not destroyed and made anew in the other order.
-    fn made_first(&self) -> Vec<(usize, usize)> {
+    fn created_first(&self) -> Vec<(usize, usize)> {
         let works = self.works();
         let mut tree: Ways = vec![vec![None; self.n_tree_nodes]; self.n_tree_nodes];
         for &(from, to, _) in &self.tree {
@@ -178,10 +178,10 @@ impl Case {
     }
 
     pub(crate) fn order(&self) -> OperationOrder {
-        let made_first = self.made_first();
+        let created_first = self.created_first();
         let tree = self.tree();
         let turnarounds = Turnarounds {
-            made_first,
+            created_first,
             late: self.late(),
         };
         OperationOrder::with_ties(&self.works(), &tree, &self.recorded(), &turnarounds, |it| {
@@ -317,7 +317,7 @@ impl Case {
         let (mut recorded, _) = self.model_record();
         close(&mut recorded);
         let operations = self.operations();
-        let made_first = self.made_first();
+        let created_first = self.created_first();
         let late = self.late();
         let is_late = |it: &StackOperation| late.contains(&it.stack);
         let rule =
@@ -332,7 +332,7 @@ impl Case {
                 (Operation::Destroy, Operation::Apply) => {
                     (first.stack == then.stack).then_some(true)
                 }
-                (Operation::Apply, Operation::Destroy) => made_first
+                (Operation::Apply, Operation::Destroy) => created_first
                     .contains(&(first.stack, then.stack))
                     .then_some(true),
                 _ => None,
@@ -347,8 +347,8 @@ impl Case {
         let works = self.works();
         let work = |stack: usize| works.get(stack).copied().unwrap_or_default();
         let (mut recorded, _) = self.model_record();
-        let (made_first, late) = (self.made_first(), self.late());
-        let is_made = |stack: usize| made_first.iter().any(|(made, _)| *made == stack);
+        let (created_first, late) = (self.created_first(), self.late());
+        let is_made = |stack: usize| created_first.iter().any(|(made, _)| *made == stack);
         // What is made anew first changes nothing, so it stands between others.
         let mut of_changes = recorded.clone();
         close_through(&mut of_changes, |stack| {

@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn what_stays_is_left_behind_if_it_runs_after_what_goes_through_what_does_neither(
         tree in acyclic_tree(),
-        fates in prop::collection::vec(select(vec![DestroyOutcome::Goes, DestroyOutcome::Stays, DestroyOutcome::Nothing]), 64),
+        fates in prop::collection::vec(select(vec![DestroyOutcome::Destroyed, DestroyOutcome::Kept, DestroyOutcome::Missing]), 64),
     ) {
         let loaded = Loaded::new(&tree);
         let model = &loaded.model;
@@ -64,13 +64,13 @@ proptest! {
         let record = NamedConstraints::new(&loaded.project, &loaded.graph, None);
         let of_index = |stack| fate(loaded.number(stack));
         let found = left_behind(&loaded.project, &loaded.graph, &record, of_index, |_| unreachable!());
-        let reaches = model.closure(|stack| fate(stack) == DestroyOutcome::Nothing);
+        let reaches = model.closure(|stack| fate(stack) == DestroyOutcome::Missing);
         let all = || 0..model.stacks.len();
-        let expected = all().filter(|&stays| fate(stays) == DestroyOutcome::Stays).filter_map(|stays| {
-            let goes = all().find(|&goes| fate(goes) == DestroyOutcome::Goes && reaches[goes][stays])?;
+        let expected = all().filter(|&stays| fate(stays) == DestroyOutcome::Kept).filter_map(|stays| {
+            let goes = all().find(|&goes| fate(goes) == DestroyOutcome::Destroyed && reaches[goes][stays])?;
             Some((model.path(stays), model.path(goes)))
         });
-        let found: BTreeMap<&str, &str> = found.iter().map(|it| (it.stays.as_str(), it.goes.as_str())).collect();
+        let found: BTreeMap<&str, &str> = found.iter().map(|it| (it.kept.as_str(), it.destroyed.as_str())).collect();
         prop_assert_eq!(found, expected.collect::<BTreeMap<_, _>>());
     }
 }

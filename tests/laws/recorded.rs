@@ -199,7 +199,7 @@ proptest! {
 
         let gone: Set = (0..all.stacks.len()).filter(|&it| matches!(fate(&all, it), Fate::Gone(_))).collect();
         let names: Vec<&str> = gone.iter().map(|&stack| all.path(stack)).collect();
-        prop_assert_eq!(&record.gone, &names);
+        prop_assert_eq!(&record.removed, &names);
         prop_assert_eq!(record.recorded.n_stacks, all.stacks.len());
 
         let found = pairs(&record, |node| record.name(&loaded.project, node as usize));
@@ -217,7 +217,7 @@ proptest! {
         let is_one = |of: u64, stack: usize| of >> (stack % 64) & 1 == 1;
         let work = |stack| StackWork { destroy: is_one(destroyed, stack), apply: is_one(applied, stack) };
         let works: Vec<StackWork> = (0..loaded.project.stacks.len()).map(work).collect();
-        let of_gone = record.gone.iter().enumerate();
+        let of_gone = record.removed.iter().enumerate();
         let of_gone = of_gone.map(|(number, key)| (*key, is_one(destroyed, works.len() + number)));
         let of_gone: Vec<(&str, bool)> = of_gone.collect();
         let mut keys: BTreeSet<&str> =
@@ -229,7 +229,7 @@ proptest! {
             .collect();
         let in_tree = loaded.project.stacks.iter().map(|(_, stack)| stack.path.as_str());
         let paths: Vec<StackPath> =
-            in_tree.chain(record.gone.iter().copied()).map(|it| StackPath::parse(it).unwrap()).collect();
+            in_tree.chain(record.removed.iter().copied()).map(|it| StackPath::parse(it).unwrap()).collect();
         let lower = |stack: usize| paths.iter().filter(|other| **other < paths[stack]).count();
         let whole =
             OperationOrder::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &Turnarounds::default(), lower);

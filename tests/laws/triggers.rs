@@ -43,7 +43,7 @@ fn node() -> impl Strategy<Value = Node> {
         2 => (0..4_usize).prop_map(Named::Tag),
     ];
     let course = prop_oneof![
-        2 => Just(TriggerOutlook::Still),
+        2 => Just(TriggerOutlook::Unchanged),
         6 => Just(TriggerOutlook::Open),
         1 => Just(TriggerOutlook::Work),
         1 => Just(TriggerOutlook::Changes),
@@ -123,7 +123,7 @@ fn model(nodes: &[Node]) -> (BTreeSet<usize>, BTreeSet<usize>) {
             |it: &usize| matches!(courses[*it], TriggerOutlook::Work | TriggerOutlook::Changes);
         let mut course = node.course;
         if course == TriggerOutlook::Open && !all.iter().any(has_work) {
-            course = TriggerOutlook::Still;
+            course = TriggerOutlook::Unchanged;
         }
         let mut is_fired = false;
         let mut is_open = false;
@@ -147,7 +147,7 @@ fn model(nodes: &[Node]) -> (BTreeSet<usize>, BTreeSet<usize>) {
             course = TriggerOutlook::Changes;
         } else if is_open {
             open.insert(number);
-            if course == TriggerOutlook::Still {
+            if course == TriggerOutlook::Unchanged {
                 course = TriggerOutlook::Open;
             }
         }

@@ -15,7 +15,7 @@ use crate::path::{InstanceKey, ProjectPath};
 #[derive(Debug, thiserror::Error)]
 pub enum TriggerNotCreated {
     /// Something else is in the place of a directory.
-    #[error("`{}` is {is}, and triggers are written only below a directory", path.relative())]
+    #[error("`{}` is {is}, but triggers need a directory", path.relative())]
     NoDirectory {
         path: ProjectPath,
         /// What it is instead.

@@ -1,4 +1,4 @@
-//! Whether the user approves a plan.
+//! Asks for approval of a plan.
 
 use super::ApplyTerminal;
 use super::verified::VerifiedPlan;
@@ -8,7 +8,7 @@ use crate::plan::upstream::Upstream;
 use crate::plan::verify::RemainingWork;
 use crate::printable::{count, printable};
 
-/// What has been approved already.
+/// The approval that the flags or the plan file give.
 #[derive(Clone, Copy)]
 pub struct Approval {
     /// Whether a plan that destroys nothing is approved.
@@ -18,24 +18,24 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Returns whether the approval covers a plan with this many destroys, and these resources in
-    /// stacks that are kept.
+    /// Returns whether the approval covers a plan with this many destroys, and with these destroyed
+    /// resources in stacks that are kept.
     pub(super) fn covers(self, n_destroys: usize, resources: &[DestroyedResources<'_>]) -> bool {
         self.is_given && n_destroys <= self.destroys && resources.is_empty()
     }
 }
 
-/// The part of a verified plan that is left, as far as it is approved. Only this can be applied.
+/// The approved rest of a verified plan. Only this can be applied.
 pub(super) struct ApprovedPlan<'s> {
     pub(super) verified: &'s VerifiedPlan,
     pub(super) to_do: RemainingWork<'s>,
     /// The digests of the outputs that stacks are applied with.
     pub(super) upstream: Upstream,
-    /// Whether the user refused it: only policies are evaluated.
+    /// Whether the user rejected it: then only policies are evaluated.
     pub(super) is_rejected: bool,
 }
 
-/// The user's answer to the question whether to apply a plan.
+/// The user's answer to the approval prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Consent {
     NotAsked,
@@ -44,17 +44,18 @@ pub(super) enum Consent {
     Refused,
 }
 
-/// Returns what it means that a plan is not approved.
+/// Returns the error of a rejected plan.
 pub(super) fn rejected() -> Error {
     Error::refused("not approved; nothing was run")
 }
 
-/// Asks for approval of a plan with this many destroys, this many stacks that may turn out to be replaced, and these
-/// resources in stacks that are kept, unless all but the second are approved.
+/// Asks for approval of a plan with this many destroys, stacks that the apply may have to replace,
+/// and destroyed resources in kept stacks. Does not ask if the first and the last are already
+/// approved.
 ///
 /// # Errors
 ///
-/// If nobody can be asked.
+/// If there is no one to ask.
 pub(super) fn approve(
     (n_destroys, n_late): (usize, usize),
     resources: &[DestroyedResources<'_>],
@@ -106,14 +107,13 @@ pub(super) fn approve(
     })
 }
 
-/// Lists resources, a line each, and how many more there are.
+/// Lists resources, one per line, and counts the rest.
 pub(super) fn listed(resources: &[DestroyedResources<'_>]) -> String {
-    /// How many are named.
     const MOST: usize = 20;
     first(resources, MOST)
 }
 
-/// Lists at most this many resources, a line each.
+/// Lists at most this many resources, one per line.
 fn first(resources: &[DestroyedResources<'_>], most: usize) -> String {
     let mut lines = resources.iter().flat_map(|of_stack| {
         let stack = printable(of_stack.stack.as_str());
@@ -157,7 +157,7 @@ fn nobody_to_ask(
     if n_destroys > approval.destroys {
         let what = match approval.destroys {
             0 => format!(
-                "this plan has {}, and without a terminal nobody can approve it",
+                "this plan has {}, and there is no terminal to ask for approval",
                 count(n_destroys, "destroy")
             ),
             allowed => format!(

@@ -1,4 +1,4 @@
-//! The conditions of the stacks that an apply works on, as far as they can be decided before it begins.
+//! Checks the conditions of an apply's stacks, as far as possible before it begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
 impl Apply<'_> {
-    /// Checks the conditions of stacks with turns, and shows preconditions that do not hold. Reads outputs that
-    /// conditions need or may need, of stacks without turns, and notes with which turns others become known.
-    /// Returns what checks the rest during the run, if there is any.
-    /// Nothing is checked of what is destroyed. `may_add` says whether turns may be added.
+    /// Checks the conditions of stacks with turns, and reports failed preconditions. Reads the
+    /// outputs of stacks without turns that conditions need, or may need. Marks the turns that make
+    /// other outputs known. Returns the checker for the rest of the run, if needed. Destroyed
+    /// stacks have no conditions to check. `may_add` says whether turns may be added.
     pub(super) fn check_conditions<'l>(
         &self,
         context: &'l Context,
@@ -35,7 +35,7 @@ impl Apply<'_> {
             .collect();
         let has_any = |stack: &StackIndex| !context.project.rules_of(*stack).conditions.is_empty();
         let has_own = self.saved.plan.mode == PlanMode::Normal && applied.iter().any(has_any);
-        // What may be added is any stack.
+        // Any stack may be added.
         let mut others = context.project.stacks.iter().map(|(stack, _)| stack);
         let may_have = may_add && others.any(|stack| has_any(&stack));
         if !has_own && !may_have {
@@ -87,8 +87,8 @@ impl Apply<'_> {
         checker.end_reading();
         for stack in &mut to_do.stacks {
             if let Some(here) = stack.stack.here() {
-                // What is added may name any.
-                stack.checks.is_looked_at = may_have || looked_at.contains(&here);
+                // An added stack may name any other.
+                stack.checks.needs_outputs = may_have || looked_at.contains(&here);
                 stack.checks.has_postconditions =
                     checker.has_any(here, ConditionKind::Postcondition);
             }
@@ -97,7 +97,7 @@ impl Apply<'_> {
     }
 }
 
-/// Checks conditions, and reads the outputs that they need; returns those that do not all hold.
+/// Checks conditions, reading the outputs that they need. Returns those that do not all hold.
 fn decided<'l>(
     reader: &OutputReader<'_>,
     checker: &mut Checker<'l>,
@@ -117,7 +117,7 @@ fn decided<'l>(
     }
 }
 
-/// Notes on stacks why their preconditions do not hold.
+/// Stores in stacks why their preconditions fail.
 fn note_failed(to_do: &mut RemainingWork<'_>, checked: &BTreeMap<StackIndex, Checked<'_>>) {
     for stack in &mut to_do.stacks {
         let checked = stack.stack.here().and_then(|here| checked.get(&here));

@@ -1,4 +1,4 @@
-//! Waiting for the lock of the state before anything is planned or verified.
+//! Waits for the lock of the state before planning or verifying.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock};
 use crate::state::document::RunAction;
 
-/// The lock, held since before the plan was made.
+/// The lock, held since before planning.
 pub struct HeldLock {
     /// The run that holds it.
     pub(super) run: String,
     pub(super) lock: StateLock,
 }
 
-/// Returns what an apply of plans in a mode does.
+/// Returns the action of an apply of plans in a mode.
 pub(super) fn action_of(mode: PlanMode) -> RunAction {
     match mode {
         PlanMode::Normal => RunAction::Apply,
@@ -27,7 +27,8 @@ pub(super) fn action_of(mode: PlanMode) -> RunAction {
 }
 
 /// Waits for the lock, if the flags say so. The run that holds it would make a plan stale, and its
-/// tools hold locks of their own. Keeps the lock if there is no prompt. `has_prompt` says whether the user is asked later.
+/// tools hold locks of their own. Keeps the lock if there is no prompt; `has_prompt` says whether
+/// one comes later.
 pub fn before_planning(
     terminal: &dyn ApplyTerminal,
     timeout: Option<Duration>,

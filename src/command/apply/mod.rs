@@ -1,10 +1,10 @@
-//! `orch apply` and `orch destroy`: a plan is verified, approved, and carried out.
+//! `orch apply` and `orch destroy`: verify a plan, ask for approval, apply it.
 
 mod approve;
-mod carry_out;
 mod conditions;
-mod followed;
+mod execute;
 mod lock;
+mod policies;
 mod run;
 mod unconfirmed;
 mod verified;
@@ -27,42 +27,43 @@ use crate::plan::{SavedPlan, SavedPolicies};
 use crate::run::safeguard::Disabled;
 use crate::run::schedule::OnError;
 
-/// What an apply asks of the program around it.
+/// The program's part of an apply.
 pub trait ApplyTerminal: RunTerminal {
-    /// Loads the project as it is now, with its listing and the exact status of git. Errors in it end the command.
+    /// Loads the current project, with its listing and the exact git status. Errors in it end the
+    /// command.
     fn load(&self) -> Result<Context>;
 
-    /// Plans these stacks, whatever the state says of them.
+    /// Plans these stacks, ignoring the state.
     fn plan(&self, stacks: &[StackPath]) -> Result<Planned>;
 
-    /// Shows a plan.
     fn show(&self, planned: &Planned) -> Result<()>;
 
     /// Returns whether the user can be asked.
     fn can_ask(&self) -> bool;
 
-    /// Shows a question as it is, and returns the line that the user types, trimmed.
+    /// Prints a question unchanged, and returns the line that the user types, trimmed.
     fn ask(&self, question: &str) -> Result<String>;
 }
 
-/// A plan to carry out, and how.
+/// A plan to apply, with the flags.
 pub struct Apply<'a> {
     pub terminal: &'a dyn ApplyTerminal,
     pub notices: Notices,
     pub saved: &'a SavedPlan,
-    /// The plans of the tools.
+    /// The tools' plans.
     pub archive: Option<&'a Archive>,
-    /// Whether the plan comes from a file. Else it has just been made, after the safeguards were checked.
+    /// Whether the plan comes from a file. If not, it was just made, after the safeguards were
+    /// checked.
     pub is_from_file: bool,
     /// Whether the plan may have begun.
     pub resumes: bool,
     pub approval: Approval,
     pub allows: Allowed,
     pub rollback: RollbackFlags,
-    /// The safeguards that are switched off.
+    /// The disabled safeguards.
     pub disabled: &'a Disabled,
     pub policies: SavedPolicies,
-    /// The inputs that policies of a module asked to keep.
+    /// The inputs that a module's policies asked to keep.
     pub release_samples: Vec<(String, Box<RawValue>)>,
     /// Whether `init` runs in each stack.
     pub init: bool,
@@ -71,12 +72,12 @@ pub struct Apply<'a> {
     pub lock_timeout: Option<Duration>,
 }
 
-/// What an apply may do besides what the plan shows.
+/// The changes that an apply may make although the plan has not shown them.
 #[derive(Clone, Copy)]
 pub struct Allowed {
     /// Changes that turn up during the apply.
     pub new_changes: bool,
-    /// Destroying resources in stacks that are kept.
+    /// Destroying resources in kept stacks.
     pub resource_destroy: bool,
 }
 

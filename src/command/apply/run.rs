@@ -1,11 +1,11 @@
-//! The run in which a plan is carried out: on record, shown, and put on record in the state.
+//! The run that applies a plan: journaled, shown, and recorded in the state.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::Apply;
-use super::followed::FollowedApply;
+use super::policies::PreparedApplyPolicies;
 use super::unconfirmed::Unconfirmed;
 use super::verified::VerifiedPlan;
 use crate::command::{RunSession, ToolRun, annotate, is_lost};
@@ -21,10 +21,10 @@ use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
 use crate::record::journal::PoliciesRecord;
-use crate::run::begun::BeginOptions;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::Typed;
+use crate::run::started::BeginOptions;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::TurnIndex;
 
@@ -44,7 +44,8 @@ fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {
     }
 }
 
-/// Warns of stacks that were not replaced although others have changed: without a state, nobody remembers that.
+/// Warns of stacks that were not replaced although their triggers changed: without a state, the
+/// next plan does not know.
 fn warn_of_lost_triggers(notices: &Notices, open: &[(StackPath, String)]) {
     for (path, trigger) in open {
         notices.warning(&format!(
@@ -58,7 +59,7 @@ fn warn_of_lost_triggers(notices: &Notices, open: &[(StackPath, String)]) {
 }
 
 impl Apply<'_> {
-    /// Runs the turns. Returns the exit status, and what was left undone since nobody has approved it.
+    /// Runs the turns. Returns the exit status, and the changes that lack approval.
     pub(super) fn run(
         &self,
         verified: &VerifiedPlan,
@@ -66,7 +67,7 @@ impl Apply<'_> {
         applying: PreparedApply<'_, '_>,
         to_do: &RemainingWork<'_>,
         mut lock: Option<StateLock>,
-        followed: Option<FollowedApply>,
+        followed: Option<PreparedApplyPolicies>,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let context = &verified.context;
         let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
@@ -123,7 +124,7 @@ impl Apply<'_> {
         })?;
         let mut sinks: Vec<&mut dyn Sink> = Vec::new();
         sinks.extend(progress.as_mut().map(|progress| progress as &mut dyn Sink));
-        let (ended, _) = session.carry_out(output, &mut sinks, Some(&mut director))?;
+        let (ended, _) = session.execute(output, &mut sinks, Some(&mut director))?;
         context.show_failed(director.failed_checks().iter());
         for (stack, problem) in director.unread() {
             let stack = printable(stack.as_str());
@@ -135,7 +136,7 @@ impl Apply<'_> {
         annotate(context, &sequence, summary);
         let is_lost = is_lost(context, ended.state.as_ref(), run);
         if !is_lost && ended.state.is_some() {
-            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_gone);
+            let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_missing);
             for (records, what) in [(put, "recorded"), (gone, "removed from the state")] {
                 if !records.is_empty() {
                     self.notices
@@ -210,9 +211,9 @@ impl Apply<'_> {
         RunSession::new(context, begun, false)
     }
 
-    /// Says how to go on, if something is left to do besides what was done in later turns.
+    /// Notes how to continue, if work is left that no later turn has done.
     fn note_rest(&self, summary: &RunSummary, superseded: &BTreeSet<TurnIndex>) {
-        // What a limit or a failed policy has kept from following is not left to do.
+        // A follow-up that a limit or a failed policy prevents is not left over.
         let left: Vec<&Ending> = summary
             .undone()
             .filter(|it| !superseded.contains(&it.turn))

@@ -1,4 +1,4 @@
-//! Unconfirmed follow-ups: one plan for all of them, kept with the run that they were in.
+//! Unapproved follow-ups: one plan for all of them, stored with their run.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::Apply;
 use super::approve::listed;
-use super::followed::ApplyPolicies;
+use super::policies::ApplyPolicies;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::exit::ExitStatus;
@@ -17,7 +17,7 @@ use crate::record::journal::run_folder;
 /// The file in the folder of a run.
 const FILE: &str = "followup.plan";
 
-/// What was left undone.
+/// Follow-ups without approval.
 #[derive(Default)]
 pub(super) struct Unconfirmed {
     pub(super) stacks: Vec<StackPath>,
@@ -25,14 +25,14 @@ pub(super) struct Unconfirmed {
     pub(super) had_turns: BTreeSet<StackPath>,
     /// The folder of the run, if it has one.
     pub(super) folder: Option<PathBuf>,
-    /// Whether the run was interrupted: nobody waits for a plan.
+    /// Whether the run was interrupted: then no one waits for a plan.
     pub(super) is_interrupted: bool,
-    /// Whether only the approval of destroyed resources was missing for one.
+    /// Whether a follow-up lacked only the approval of destroyed resources.
     pub(super) refuses_destroy: bool,
 }
 
 impl Unconfirmed {
-    /// Adds what earlier runs have left, but for stacks that have had a turn since.
+    /// Adds those of earlier runs, except for stacks that have had a turn since.
     pub(super) fn add(&mut self, earlier: Unconfirmed) {
         let earlier = earlier.stacks.into_iter();
         let open = earlier.filter(|stack| !self.had_turns.contains(stack));
@@ -43,7 +43,7 @@ impl Unconfirmed {
 }
 
 impl ApplyPolicies {
-    /// Returns what earlier runs have left unconfirmed, and were ended before a plan of that was kept. The folder is
+    /// Returns the follow-ups that earlier runs left unapproved and did not plan. The folder is
     /// that of the last of these runs.
     pub(super) fn unplanned(&self, context: &Context) -> Unconfirmed {
         let mut left = Unconfirmed::default();
@@ -52,7 +52,7 @@ impl ApplyPolicies {
         };
         let folder = |run: &str| run_folder(&context.project.root, run);
         let has_plan = |run: &&String| folder(run).join(FILE).symlink_metadata().is_ok();
-        // A plan has all that was unconfirmed until then, whichever run that was in.
+        // A plan contains everything unapproved until then, in any run.
         let planned = earlier.runs.iter().rfind(has_plan).map(String::as_str);
         for (stack, run) in earlier.earlier.unconfirmed() {
             if planned.is_none_or(|planned| planned < run) {
@@ -65,8 +65,8 @@ impl ApplyPolicies {
 }
 
 impl Apply<'_> {
-    /// Plans what was left undone, as the stacks are now that the run is over, shows the plan and keeps it.
-    /// Returns the exit status, given that of the run.
+    /// Plans the unapproved follow-ups after the run, shows the plan and stores it. Returns the
+    /// exit status, given that of the run.
     pub(super) fn keep(&self, left: &Unconfirmed, status: ExitStatus) -> Result<ExitStatus> {
         if left.stacks.is_empty() {
             return Ok(status);
@@ -143,7 +143,6 @@ impl Apply<'_> {
 
 /// Returns the command that plans some stacks again.
 pub(super) fn plan_again(stacks: &[StackPath]) -> String {
-    /// How many are named.
     const MOST: usize = 5;
     let mut words: Vec<OsString> = vec!["orch".into(), "plan".into()];
     for stack in stacks.iter().filter(|_| stacks.len() <= MOST) {

@@ -1,9 +1,9 @@
-//! A plan that still holds: the stage between a plan and its approval.
+//! A valid plan: the stage between planning and approval.
 
 use std::path::Path;
 
 use super::Apply;
-use super::followed::{ApplyPolicies, earlier_workflow};
+use super::policies::{ApplyPolicies, earlier_workflow};
 use crate::change::{CountedStates, Standings};
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::Result;
@@ -22,35 +22,36 @@ use crate::run::state_lock::StateLock;
 use crate::selection::select::Selection;
 use crate::state::document::Document;
 
-/// The project as it is now, in which the plan still holds.
+/// The current project and state, against which the plan is valid.
 pub(super) struct VerifiedPlan {
     pub(super) context: Context,
-    /// What is on record, if the project keeps a state.
+    /// The recorded state, if the project keeps one.
     pub(super) document: Option<Document>,
-    /// How the stacks stand, if the plan is about any that were removed.
+    /// The statuses of the stacks, if the plan has removed stacks.
     pub(super) standings: Option<Standings>,
-    /// What is not committed, if that is known.
+    /// The uncommitted files, if known.
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
-    /// What has been done of the plan.
+    /// The finished operations of the plan.
     pub(super) progress: DoneOperations,
-    /// What runs on this machine have applied of it, if it comes from a file.
+    /// If the plan comes from a file: its progress according to runs on this machine.
     pub(super) applied: Option<PlanProgress>,
-    /// What is known for the policies that follow the apply, if any does.
+    /// The policies that follow the apply, if any.
     pub(super) policies: Option<ApplyPolicies>,
 }
 
 impl Apply<'_> {
-    /// Reads what is there now and checks that the plan still holds. Under the lock of the state, what is on record is what it was when that was taken.
+    /// Reads the current facts and checks that the plan is still valid. If this run holds the lock
+    /// of the state, the document cannot change any more.
     ///
-    /// `earlier` is what was found the first time. A plan that has just been made is checked against the
-    /// safeguards then, except for what its tools have left behind while they planned.
+    /// `earlier` is the result of the first check. A plan that was just made is then also checked
+    /// against the safeguards, ignoring files that its tools wrote while planning.
     pub(super) fn verify(
         &self,
         earlier: Option<&VerifiedPlan>,
         lock: Option<&mut StateLock>,
     ) -> Result<VerifiedPlan> {
         let (mut context, policies) = self.load(earlier.is_some())?;
-        // A plan that has just been made has asked the remote.
+        // A plan that was just made has already fetched.
         context.fetches_seen =
             self.rollback.fetches && (self.is_from_file || earlier.is_some()) && self.removes();
         let uncommitted = context.uncommitted();
@@ -68,7 +69,7 @@ impl Apply<'_> {
         if self.is_from_file && earlier.is_none() {
             context.warn_if_behind(self.disabled)?;
         }
-        context.digest_grounds()?;
+        context.digest_inputs()?;
         let applied = self.applied(&context.project.root)?;
         let mut progress = match &applied {
             Some(applied) => applied.progress.clone(),
@@ -85,8 +86,8 @@ impl Apply<'_> {
                 follow_all(&context.project.stacks, &self.saved.moves(), &mut read);
                 read
             });
-            // What is on record counts more than what happened on this machine.
-            progress.told = std::mem::take(&mut progress.done);
+            // The state takes precedence over journals on this machine.
+            progress.journaled = std::mem::take(&mut progress.done);
         }
         if let Some(document) = &document {
             context.set_generations(document);
@@ -128,7 +129,7 @@ impl Apply<'_> {
         })
     }
 
-    /// Reads what runs on this machine have applied of a plan in a file.
+    /// Reads the progress of a plan file on this machine.
     fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
         if !self.is_from_file {
             return Ok(None);
@@ -137,13 +138,13 @@ impl Apply<'_> {
         read.map(Some).map_err(unknown_progress)
     }
 
-    /// Returns whether the plan is about stacks that were removed.
+    /// Returns whether the plan has removed stacks.
     fn removes(&self) -> bool {
         let mut entries = self.saved.plan.entries.iter();
         entries.any(|entry| entry.removed.is_some() && entry.blocked.is_none())
     }
 
-    /// Returns how the stacks stand.
+    /// Returns the statuses of the stacks.
     pub(super) fn standings(
         &self,
         context: &mut Context,
@@ -158,8 +159,9 @@ impl Apply<'_> {
         context.standings_in(document, address, CountedStates::default(), false)
     }
 
-    /// Loads the project as it is now, and the policies that follow. `is_again` says whether its warnings have been shown.
-    fn load(&self, is_again: bool) -> Result<(Context, Option<LoadedPolicies>)> {
+    /// Loads the current project and its policies. `is_resumed` says whether its warnings have been
+    /// shown.
+    fn load(&self, is_resumed: bool) -> Result<(Context, Option<LoadedPolicies>)> {
         let mut context = self.terminal.load()?;
         let entries = self.saved.plan.entries.iter();
         let stacks = entries.filter_map(|entry| context.project.stacks.find(&entry.stack));
@@ -170,14 +172,14 @@ impl Apply<'_> {
             PlanMode::RefreshOnly => None,
             PlanMode::Normal | PlanMode::Destroy => context.apply_policies(&self.policies)?,
         };
-        if (is_again || !self.is_from_file) && !context.problems.has_errors() {
+        if (is_resumed || !self.is_from_file) && !context.problems.has_errors() {
             context.problems = Problems::default();
         }
         context.report()?;
         Ok((context, policies))
     }
 
-    /// Refuses to destroy what something that stays runs after.
+    /// Refuses to destroy stacks that kept ones depend on.
     pub(super) fn check_left_behind(
         &self,
         context: &Context,
@@ -192,7 +194,6 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns what checks that the plan still holds.
     pub(super) fn verification(&self) -> Verification<'_> {
         Verification {
             saved: self.saved,
@@ -202,19 +203,20 @@ impl Apply<'_> {
 }
 
 impl VerifiedPlan {
-    /// Returns what is left to do of a plan.
+    /// Returns the remaining work of a plan.
     pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
         to_do(&self.context, saved, self.document.as_ref(), &self.progress)
     }
 
-    /// Returns the removed stacks that are to be destroyed.
+    /// Returns the removed stacks to destroy.
     pub(super) fn removals<'d>(&'d self, to_do: &RemainingWork<'_>) -> Removals<'d> {
         self.recorded()
             .map(|(document, standings)| removals_of(document, standings, to_do))
             .unwrap_or_default()
     }
 
-    /// Returns what is recorded, and how the recorded stacks stand, if the plan destroys removed stacks.
+    /// Returns the document and the statuses of recorded stacks, if the plan destroys removed
+    /// stacks.
     pub(super) fn recorded(&self) -> Option<(&Document, &Standings)> {
         self.document.as_ref().zip(self.standings.as_ref())
     }

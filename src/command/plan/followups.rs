@@ -1,4 +1,4 @@
-//! The follow-ups of the apply of a plan, as far as policies can be asked beforehand.
+//! Predicts the follow-ups of a plan's apply, as far as policies can be evaluated beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +23,8 @@ use crate::run::workflow::{
 };
 use crate::state::document::Document;
 
-/// The inputs to foresee the follow-ups of the apply of a plan.
-struct Foreseeing<'a> {
+/// The inputs of the prediction.
+struct FollowUpForecast<'a> {
     metadata: &'a [String],
     rollback: RollbackFlags,
     plan: &'a Plan,
@@ -35,7 +35,7 @@ struct Foreseeing<'a> {
 }
 
 impl Context {
-    /// Adds the follow-ups of its apply to a plan, if policies take part.
+    /// Adds the predicted follow-ups to a plan, if policies are on.
     pub fn add_followups(
         &mut self,
         saved: &mut SavedPlan,
@@ -47,7 +47,7 @@ impl Context {
             return Ok(());
         };
         let with_generations = removals.with_generations(document);
-        let foreseeing = Foreseeing {
+        let forecast = FollowUpForecast {
             metadata: &saved.policies.metadata,
             rollback,
             plan: &saved.plan,
@@ -55,7 +55,7 @@ impl Context {
             document: with_generations.as_ref().or(document),
             excluded: &saved.excluded,
         };
-        saved.plan.followups = Some(self.followups(policies, foreseeing)?);
+        saved.plan.followups = Some(self.followups(policies, forecast)?);
         Ok(())
     }
 
@@ -63,9 +63,9 @@ impl Context {
     fn followups(
         &mut self,
         policies: LoadedPolicies,
-        foreseeing: Foreseeing<'_>,
+        forecast: FollowUpForecast<'_>,
     ) -> Result<PlannedFollowUps> {
-        let Foreseeing { plan, document, .. } = foreseeing;
+        let FollowUpForecast { plan, document, .. } = forecast;
         let order = plan.order(&self.project, &self.graph, document);
         let all = self.project.stacks.iter().map(|(stack, _)| stack);
         let attached: BTreeSet<StackIndex> = all
@@ -76,7 +76,7 @@ impl Context {
         if !stacks.any(|stack| attached.contains(&stack)) {
             return Ok(PlannedFollowUps::default());
         }
-        let follower = self.follower_of_plan(policies, &foreseeing, turns)?;
+        let follower = self.follower_of_plan(policies, &forecast, turns)?;
         let (schedule, places) = TurnPlaces::of(&order.order, &self.project, &self.graph);
         let drivers = Drivers::new(self, document);
         let has_tool =
@@ -85,7 +85,7 @@ impl Context {
             with_tool: attached.iter().filter(has_tool).copied().collect(),
             cannot: self.cannot_follow(document),
             context: self,
-            foreseeing,
+            forecast,
             attached,
             problems: BTreeMap::new(),
             uncertain: Vec::new(),
@@ -146,25 +146,25 @@ impl Context {
         turns.collect()
     }
 
-    /// Returns the workflow that asks policies about the turns of an apply.
+    /// Returns the workflow that evaluates policies for the turns of an apply.
     fn follower_of_plan(
         &mut self,
         policies: LoadedPolicies,
-        foreseeing: &Foreseeing<'_>,
+        forecast: &FollowUpForecast<'_>,
         turns: Vec<WorkflowTurn>,
     ) -> Result<Follower> {
-        let facts = self.run_facts(foreseeing.metadata)?;
+        let facts = self.run_facts(forecast.metadata)?;
         let project = &self.project;
-        let excluded = foreseeing
+        let excluded = forecast
             .excluded
             .iter()
             .filter_map(|path| project.stacks.find(path));
         let names = StackNames::new(&project.stacks, excluded.collect());
         let settings = project.settings.policies;
-        let run = foreseeing.plan.id.clone();
+        let run = forecast.plan.id.clone();
         let workflow = Workflow::new(run, names, settings, Vec::new(), turns);
         let mut follower = self.follower(policies, facts, workflow);
-        if let Some(document) = foreseeing.document {
+        if let Some(document) = forecast.document {
             follower.recall(on_record(project, document)?);
         }
         Ok(follower)
@@ -189,19 +189,19 @@ impl Context {
     }
 }
 
-/// How the turns of an apply are expected to end.
+/// The expected results of an apply's turns.
 struct ExpectedTurns<'a, 'l> {
     context: &'l mut Context,
-    foreseeing: Foreseeing<'a>,
+    forecast: FollowUpForecast<'a>,
     /// The stacks with policies.
     attached: BTreeSet<StackIndex>,
     /// Those of them whose drivers name resources.
     with_tool: BTreeSet<StackIndex>,
-    /// The stacks whose follow-ups fail, with why.
+    /// The stacks whose follow-ups fail, with the reason.
     cannot: BTreeMap<StackIndex, String>,
-    /// The follow-ups that fail, by id, with why.
+    /// The follow-ups that fail, by id, with the reason.
     problems: BTreeMap<String, String>,
-    /// The stacks whose changes policies will see, but that are not known yet.
+    /// The stacks whose changes policies will see but that are still unknown.
     uncertain: Vec<StackPath>,
     error: Option<Error>,
 }
@@ -228,8 +228,8 @@ impl ExpectedTurns<'_, '_> {
         if let Some(problem) = self.cannot.get(&stack) {
             return Some(problem.clone());
         }
-        let flags = self.foreseeing.rollback;
-        let document = self.foreseeing.document.filter(|_| !flags.allows)?;
+        let flags = self.forecast.rollback;
+        let document = self.forecast.document.filter(|_| !flags.allows)?;
         match self.context.rollbacks(document, &[stack], flags) {
             Ok(found) => found.get(&stack).map(Rollback::why_with_fetch),
             Err(error) => {
@@ -239,14 +239,14 @@ impl ExpectedTurns<'_, '_> {
         }
     }
 
-    /// Returns the facts that policies will see of a turn, if they are known. A turn that policies
-    /// add is planned during the apply.
+    /// Returns the facts of a turn that policies will see, if known. A turn that policies add is
+    /// planned during the apply.
     fn facts(&self, turn: &WorkflowTurn) -> Option<TurnFacts> {
         if turn.was_added {
             return None;
         }
-        let Foreseeing { plan, asked, .. } = self.foreseeing;
-        // Policies are asked only about stacks of the tree.
+        let FollowUpForecast { plan, asked, .. } = self.forecast;
+        // Policies are evaluated only for stacks of this commit.
         let shown = if self.with_tool.contains(&turn.stack?) {
             NamedChanges::Resources(asked.changed(&turn.path))
         } else {

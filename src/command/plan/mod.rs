@@ -1,4 +1,4 @@
-//! `orch plan` and the first half of `orch apply`: the tools are asked, and policies foresee what follows.
+//! `orch plan` and the first half of `orch apply`: tools plan, and policies predict follow-ups.
 
 mod followups;
 mod starts;
@@ -14,24 +14,23 @@ use crate::plan::planner::{AskedTools, Commits};
 use crate::plan::{LeftBehind, SavedPlan, SavedPolicies};
 use crate::run::policies::LoadedPolicies;
 
-/// A plan that has been made.
 pub struct Planned {
     pub context: Context,
-    /// The plan, and what it rests on.
+    /// The plan and the facts that it depends on.
     pub saved: SavedPlan,
-    /// The plans of the tools, in the order in which `saved` counts them.
+    /// The tools' plans, in the order of the indices in `saved`.
     pub plans: Vec<PathBuf>,
-    /// Stacks that are kept although they run after one that the plan destroys.
+    /// Kept stacks that run after stacks which the plan destroys.
     pub left_behind: Vec<LeftBehind>,
-    /// The answers of the tools, which are kept until this is dropped.
+    /// The answers of the tools, kept until drop.
     pub asked: AskedTools,
-    /// The commits whose code was asked.
+    /// The commits whose code planned removed stacks.
     pub commits: Commits,
 }
 
 impl Planned {
-    /// Moves the plan, and the plans of the tools if there are any, into a file without a name: the process may be
-    /// killed while the user thinks about the plan, and plans of tools may be secret.
+    /// Moves the plan and the tools' plans into an unnamed file. The process may be killed at the
+    /// prompt, and tools' plans may contain secrets.
     pub fn without_names(self) -> Result<(SavedPlan, Option<Archive>)> {
         if self.plans.is_empty() {
             return Ok((self.saved, None));
@@ -46,7 +45,7 @@ impl Planned {
 }
 
 impl Context {
-    /// Loads the policies that follow an apply, if any do. Their errors are added to the problems.
+    /// Loads the policies of an apply, if they are on. Their errors are added to the problems.
     pub fn apply_policies(&mut self, options: &SavedPolicies) -> Result<Option<LoadedPolicies>> {
         if options.is_off {
             if !options.metadata.is_empty() {

@@ -1,4 +1,4 @@
-//! Where in its log the plan of each tool begins: what `init` has printed comes before it.
+//! The offset of each tool's plan in its log: the output of `init` comes first.
 
 use std::collections::BTreeMap;
 use std::{fs, io};
@@ -9,7 +9,7 @@ use crate::record::logs::Logs;
 use crate::run::event::{RunEvent, Sink};
 use crate::run::turn::{Step, Turn};
 
-/// Follows a run in which tools are asked.
+/// Follows a planning run.
 pub(super) struct PlanStarts {
     logs: Logs,
     turns: Vec<Asked>,
@@ -19,7 +19,7 @@ pub(super) struct PlanStarts {
 
 struct Asked {
     stack: StackPath,
-    /// The step that plans.
+    /// The planning step.
     step: usize,
     attempt: u32,
 }
@@ -42,7 +42,6 @@ impl PlanStarts {
         }
     }
 
-    /// Returns the offsets of the plans that have begun, by turn.
     pub(super) fn into_offsets(self) -> BTreeMap<usize, u64> {
         self.starts
     }
@@ -60,7 +59,7 @@ impl Sink for PlanStarts {
                     self.starts.remove(&turn.get());
                 }
             }
-            // What the step before it has printed is in the log by now.
+            // The output of the step before is in the log by now.
             RunEvent::StepStarted { turn, step } => {
                 let asked = &self.turns[turn.get()];
                 if asked.step == step {

@@ -1,4 +1,4 @@
-//! Running the tools that a plan asks, as a run of its own, whose output is shown only where a tool fails.
+//! Runs the tools of a plan, in a run of its own that shows output only if a tool fails.
 
 use std::io;
 use std::path::Path;
@@ -10,18 +10,18 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
-use crate::plan::planner::{Ask, AskRun, AskedRun, NO_ROOM};
+use crate::plan::planner::{Ask, AskRun, AskedRun, NO_FOLDER};
 use crate::plan::{CannotAsk, DriverRun, HiddenOption, Purpose, begin};
 use crate::printable::printable;
 use crate::project::discover::RootRule;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::{failure_reason, failure_text, first_error};
-use crate::run::begun::BeginOptions;
 use crate::run::event::Ending;
 use crate::run::request::Typed;
 use crate::run::schedule::OnError;
+use crate::run::started::BeginOptions;
 
-/// The tools of the stacks, run as commands of this process.
+/// The tools of the stacks, as child processes.
 pub struct Tools<'t> {
     /// Shows their runs.
     pub terminal: &'t dyn RunTerminal,
@@ -54,7 +54,7 @@ impl Ask for Tools<'_> {
     }
 }
 
-/// Runs the tools; on a terminal, shows how far they are.
+/// Runs the tools; shows progress on a terminal.
 fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
     let AskRun {
         id,
@@ -104,7 +104,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
     })?;
     let logs = output.logs().expect("the output is captured");
     let mut starts = PlanStarts::new(logs, &turns);
-    let (ended, output) = session.carry_out(output, &mut [&mut starts], None)?;
+    let (ended, output) = session.execute(output, &mut [&mut starts], None)?;
     Ok(AskedRun {
         summary: ended.summary,
         output,
@@ -112,7 +112,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
     })
 }
 
-/// Returns why a tool has failed, with the first error that it has printed.
+/// Returns why a tool failed, with the first error that it printed.
 fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String {
     let how = failure_reason(ending).unwrap_or_else(|| "its tool was not asked".to_owned());
     let log = logs.map(|logs| logs.reader(ending.turn.get() + 1, path.as_str(), ending.attempts));
@@ -122,11 +122,11 @@ fn why_failed(ending: &Ending, path: &StackPath, logs: Option<&Logs>) -> String 
     }
 }
 
-/// Returns why the tools cannot be asked.
+/// Returns why the tools cannot run.
 pub fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
     match cannot {
         CannotAsk::Problems(shared) => {
-            context.give_shared(shared);
+            context.report_shared(shared);
             ExitStatus::Configuration.into()
         }
         CannotAsk::Programs(missing) => {
@@ -139,7 +139,7 @@ pub fn cannot_ask(context: &Context, cannot: CannotAsk) -> Error {
             printable(&why)
         )),
         CannotAsk::Hidden(found) => hidden(&found),
-        CannotAsk::Folder(error) => Error::described(NO_ROOM, error),
+        CannotAsk::Folder(error) => Error::described(NO_FOLDER, error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The input of policies at a release.
 //!
-//! Its keys are those of the policy language's users; unknown values are empty.
+//! Its keys are those that existing policies use; unknown values are empty.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

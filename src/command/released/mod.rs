@@ -1,4 +1,4 @@
-//! `--released`: the stacks that policies name when a module gets a new version.
+//! `--released`: the stacks that policies select when a module gets a new version.
 
 mod input;
 mod policies;
@@ -17,7 +17,7 @@ use crate::selection::select::ReleasedQuery;
 const FETCH_TAGS: &str = "git fetch --tags";
 
 impl Context {
-    /// Returns the stacks that policies name at a release. Fails if there is no such release, if
+    /// Returns the stacks that policies select at a release. Fails if there is no such release, if
     /// the state or git cannot be read, or if a policy fails.
     pub(super) fn released(&mut self, name: &ReleaseName) -> Result<ReleasedQuery> {
         let found = Repository::open(&self.project.root)
@@ -41,7 +41,7 @@ impl Context {
                 .note(&format!("no call of `{module}` resolves to {old}"));
         } else if self.project.settings.state.is_some() {
             records = self.read_on_record()?;
-            // A failed first apply may have left nothing of the module.
+            // A failed first apply may have created nothing of the module.
             let is_applied =
                 |stack: &StackIndex| records.get(stack).is_some_and(|it| it.is_applied);
             let all = consumers.len();
@@ -71,7 +71,7 @@ impl Context {
         })
     }
 
-    /// The error of a release that does not exist, with the fix.
+    /// Returns the error of an unknown release, with the fix.
     fn no_release(&self, why: ReleaseError) -> Error {
         let error = match &why {
             ReleaseError::UnknownModule { closest, .. } => {

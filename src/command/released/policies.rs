@@ -1,4 +1,4 @@
-//! The stacks that a module's policies name at a release.
+//! The stacks that a module's policies select at a release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,20 @@ use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
 use crate::git::Repository;
+use crate::path::StackPath;
 use crate::policy::PolicyOutput;
 use crate::printable::printable;
 use crate::project::policy::{OnPolicyError, PolicyBlock};
 use crate::project::stack::StackIndex;
 use crate::release::Release;
-use crate::run::workflow::{RecordedStack, StackNames};
+use crate::run::workflow::{NamedStack, RecordedStack, StackNames};
 
 /// The longest name that a warning shows, in characters.
 const MAX_NAME: usize = 100;
 
 impl Context {
-    /// Returns the named stacks, each with the policies that name it. Missing and invalid policies
-    /// are added to the problems. Fails if a policy fails, or git does.
+    /// Returns the selected stacks, each with its policies. Missing and invalid policies are added
+    /// to the problems. Fails if a policy or git fails.
     pub(super) fn named_at(
         &mut self,
         release: &Release,
@@ -77,11 +78,15 @@ impl Context {
             }
             for name in trigger {
                 match stacks.find(&name) {
-                    Some(stack) => {
+                    NamedStack::One(stack) => {
                         let policies = named.entry(stack).or_default();
                         policies.push(block.name.value.clone());
                     }
-                    None => wrong.push(unknown(block, &name)),
+                    NamedStack::Ambiguous(one, other) => {
+                        let paths = [one, other].map(|stack| stacks.path(stack));
+                        wrong.push(ambiguous(block, &name, paths));
+                    }
+                    NamedStack::Unknown => wrong.push(unknown(block, &name)),
                 }
             }
         }
@@ -93,7 +98,7 @@ impl Context {
         Ok(named)
     }
 
-    /// Refuses to continue without the policy's answer, unless it may fail.
+    /// Refuses to continue without the policy's answer, unless the policy may fail.
     fn failed(&self, block: &PolicyBlock, problem: &str) -> Result<()> {
         let message = format!("the policy `{}` failed: {problem}", block.name.value);
         match block.on_error {
@@ -120,6 +125,16 @@ fn unattached(release: &Release) -> Diagnostic {
             "attach one: add `attach = [\"module:{}\"]` to a block `policy \"trigger\" \"…\"`",
             name.value
         ))
+}
+
+fn ambiguous(block: &PolicyBlock, name: &str, [one, other]: [&StackPath; 2]) -> Diagnostic {
+    let message = format!(
+        "the policy `{}` names `{name}`, which is the id of `{one}` and the path of `{other}`",
+        block.name.value
+    );
+    Diagnostic::error(Code::InvalidPolicy, message)
+        .label(block.name.span, "this policy")
+        .help("let it name the path with a leading `/`, or change the id")
 }
 
 fn unknown(block: &PolicyBlock, name: &str) -> Diagnostic {

@@ -1,4 +1,4 @@
-//! The command of a run and its environments, evaluated for each stack.
+//! Evaluates the command of a run and its environment for each stack.
 
 use std::ffi::OsString;
 
@@ -10,16 +10,16 @@ use crate::project::per_stack::SharedProblem;
 use crate::project::stack::StackIndex;
 use crate::run::run_command::RunCommand;
 
-/// What was evaluated for some stacks.
+/// The evaluated environments and commands of some stacks.
 pub(super) struct EvaluatedCommand {
     pub(super) environments: Vec<(StackIndex, Environment)>,
     pub(super) command: RunCommand,
-    /// What is wrong, with the stacks for which it is.
+    /// Problems with the stacks that have them.
     pub(super) problems: Vec<SharedProblem>,
 }
 
-/// Evaluates the environment of some stacks and, with `is_eval`, a command. A command that cannot be parsed adds to
-/// the problems of the project.
+/// Evaluates the environments of some stacks and, with `is_eval`, the command. Syntax errors in the
+/// command are added to the problems of the project.
 pub(super) fn evaluated(
     context: &mut Context,
     words: &[OsString],

@@ -13,7 +13,7 @@ use crate::run::run_command::RunCommand;
 use crate::run::safeguard::{Disabled, Violation, is_on};
 use crate::state::document::Document;
 
-/// Refuses runs that destroy stacks before, or without, those that run after them.
+/// Refuses runs that destroy stacks before, or without, their dependents.
 pub struct DestroyGuard {
     disabled: Disabled,
     /// The stacks that the resumed run has destroyed, if one is resumed.
@@ -28,7 +28,8 @@ impl DestroyGuard {
         }
     }
 
-    /// Refuses a run that would destroy too early, given the document of the state if the run is recorded.
+    /// Refuses a run that would destroy too early, given the document of the state if the run is
+    /// recorded.
     pub(super) fn check(
         &self,
         context: &Context,
@@ -48,7 +49,8 @@ impl DestroyGuard {
         Err(Error::refused(last.to_string()).hint(help))
     }
 
-    /// Shows why the run of a dry run would be refused. `in_force` returns the safeguards that would be disabled.
+    /// Prints why the run of a dry run would be refused. `in_force` returns the safeguards that
+    /// would have to be disabled.
     pub(super) fn warn(
         mut self,
         context: &mut Context,
@@ -116,7 +118,7 @@ impl DestroyGuard {
     fn help(&self, violation: &Violation) -> String {
         let help = violation.help();
         match self.done {
-            // A run that resumes another one keeps the direction and the stacks.
+            // A resumed run keeps its direction and stacks.
             Some(_) => format!("start a new run: {help}"),
             None => help,
         }

@@ -1,11 +1,11 @@
-//! `orch run`, from what the user asks to its exit status.
+//! `orch run`, from the request to the exit status.
 
-mod again;
 mod command;
 mod destroys;
-mod followed;
 mod options;
+mod policies;
 mod recorder;
+mod reselect;
 mod resumed;
 mod tool_plans;
 
@@ -15,8 +15,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 pub use self::destroys::DestroyGuard;
-pub use self::followed::FollowedRun;
 pub use self::options::{PolicyOptions, ResumeOptions, RunOptions};
+pub use self::policies::PreparedRunPolicies;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
 use super::workflow::EarlierWorkflow;
@@ -31,7 +31,6 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
 use crate::report::CommandLines;
-use crate::run::begun::{BeginOptions, EndedRun};
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
 use crate::run::order::{Direction, RunOrder};
@@ -39,29 +38,29 @@ use crate::run::request::{PrepareError, PreparedRun, RunRequest, Typed};
 use crate::run::run_command::RunCommand;
 use crate::run::safeguard::{Disabled, guards};
 use crate::run::settings::RunSettings;
+use crate::run::started::{BeginOptions, EndedRun};
 use crate::run::state::StatePlan;
 use crate::selection::select::{Query, Selection};
 
-/// A command in the selected stacks, checked as far as that needs no lock.
+/// A command in the selected stacks, with all checks that need no lock.
 pub struct PreparedCommand {
     pub run: PreparedRun,
     pub command: RunCommand,
 }
 
-/// What is left of a request once it has been prepared.
+/// The result of preparing a request.
 pub enum Prepared<T> {
     Run(T),
     Nothing(Box<NothingToRun>),
 }
 
-/// A run without stacks.
 pub struct NothingToRun {
     pub request: RunRequest,
     pub status: ExitStatus,
 }
 
 impl PreparedCommand {
-    /// Prepares a run of the selected stacks. `id` is the id that it has already.
+    /// Prepares a run of the selected stacks. `id` is the run's id, if it already has one.
     fn new(
         context: &mut Context,
         options: &RunOptions,
@@ -122,27 +121,27 @@ impl PreparedCommand {
         Ok(())
     }
 
-    /// Prepares the policies that follow the run, if any do.
+    /// Prepares the policies of the run, if they are on.
     fn followed(
         &self,
         context: &mut Context,
         options: &RunOptions,
         excluded: &BTreeSet<StackIndex>,
         resumed: Option<&EarlierWorkflow>,
-    ) -> Result<Option<FollowedRun>> {
-        let mode = followed::mode(context, options, self, resumed)?;
+    ) -> Result<Option<PreparedRunPolicies>> {
+        let mode = policies::mode(context, options, self, resumed)?;
         if mode == PolicyRun::Off {
             return Ok(None);
         }
         // Earlier problems have been shown.
         context.problems = Problems::default();
-        let followed = FollowedRun::prepare(context, options, mode, self, excluded, resumed)?;
+        let followed =
+            PreparedRunPolicies::prepare(context, options, mode, self, excluded, resumed)?;
         context.report()?;
         Ok(Some(followed))
     }
 }
 
-/// Returns the run of an empty selection.
 fn nothing(
     context: &Context,
     options: &RunOptions,
@@ -155,12 +154,12 @@ fn nothing(
         _ => ExitStatus::Success,
     };
     let mut request = request(context, options, selection, command, resumed);
-    // No setting is wrong where nothing runs.
+    // Settings cannot be wrong if nothing runs.
     request.settings = RunSettings::default();
     NothingToRun { request, status }
 }
 
-/// Returns the request for a run in a selection, without the environments.
+/// Returns the request for a run of a selection, without the environments.
 fn request(
     context: &Context,
     options: &RunOptions,
@@ -196,7 +195,7 @@ fn request(
     }
 }
 
-/// Shows which programs are missing, and where.
+/// Prints the missing programs and the stacks that need them.
 pub fn show_missing(context: &Context, missing: &BTreeMap<LookupError, Vec<StackIndex>>) {
     for (error, stacks) in missing {
         context.notices.error(error);
@@ -207,7 +206,7 @@ pub fn show_missing(context: &Context, missing: &BTreeMap<LookupError, Vec<Stack
     }
 }
 
-/// A run that has been prepared for a selection, and not begun.
+/// A run that was prepared for a selection and has not begun.
 pub struct SelectedRun<'o> {
     options: &'o RunOptions,
     selection: Selection,
@@ -218,7 +217,7 @@ pub struct SelectedRun<'o> {
     /// The stacks that no policy adds.
     excluded: BTreeSet<StackIndex>,
     workflow: Option<EarlierWorkflow>,
-    followed: Option<FollowedRun>,
+    followed: Option<PreparedRunPolicies>,
 }
 
 impl<'o> SelectedRun<'o> {
@@ -259,13 +258,13 @@ impl<'o> SelectedRun<'o> {
         self.prepared.check(context, &self.options.disabled)
     }
 
-    /// Returns the run for a dry run, and shows why it would be refused. `in_force` returns the safeguards that would
-    /// be disabled.
+    /// Returns the run for a dry run, and prints why it would be refused. `in_force` returns the
+    /// safeguards that would have to be disabled.
     pub fn foresee(
         self,
         context: &mut Context,
         in_force: impl FnOnce() -> Result<Disabled>,
-    ) -> Result<(PreparedCommand, Option<FollowedRun>)> {
+    ) -> Result<(PreparedCommand, Option<PreparedRunPolicies>)> {
         let SelectedRun {
             prepared,
             destroys,
@@ -283,7 +282,7 @@ impl<'o> SelectedRun<'o> {
         Ok((prepared, followed))
     }
 
-    /// Takes the lock of the state if the run is recorded there, and decides again what runs.
+    /// Locks the state if the run is recorded there, and selects again.
     pub fn lock(self, context: &mut Context) -> Result<Prepared<LockedRun>> {
         let uncommitted = context.uncommitted();
         let SelectedRun {
@@ -300,7 +299,7 @@ impl<'o> SelectedRun<'o> {
         let (prepared, mut held) = match recorder::lock(context, options, &prepared, destroys)? {
             None => (prepared, None),
             Some(mut held) => {
-                let again = again::select(
+                let reselected = reselect::select(
                     context,
                     options,
                     query.as_ref(),
@@ -308,7 +307,7 @@ impl<'o> SelectedRun<'o> {
                     &selection,
                     prepared,
                 )?;
-                let prepared = match again {
+                let prepared = match reselected {
                     Prepared::Run(prepared) => prepared,
                     Prepared::Nothing(nothing) => return Ok(Prepared::Nothing(nothing)),
                 };
@@ -340,7 +339,7 @@ impl<'o> SelectedRun<'o> {
 pub struct LockedRun {
     prepared: PreparedCommand,
     held: Option<(StatePlan, HeldState)>,
-    followed: Option<FollowedRun>,
+    followed: Option<PreparedRunPolicies>,
     uncommitted: Option<Vec<UncommittedFile>>,
     allow_concurrent: bool,
 }
@@ -348,11 +347,15 @@ pub struct LockedRun {
 impl LockedRun {
     /// Returns the commands of the turns and of all possible follow-ups.
     pub fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
-        let followed = self.followed.iter_mut().flat_map(FollowedRun::tasks_mut);
+        let followed = self
+            .followed
+            .iter_mut()
+            .flat_map(PreparedRunPolicies::tasks_mut);
         self.prepared.run.tasks.iter_mut().chain(followed)
     }
 
-    /// Begins the run. `is_reported` says whether a report will be written; its journal also goes to `events`.
+    /// Begins the run. `is_reported` says whether a report will be written; its journal is also
+    /// written to `events`.
     pub fn begin(
         self,
         context: &Context,
@@ -406,11 +409,9 @@ pub struct BegunCommand<'c> {
     sequence: Vec<StackIndex>,
     pub command: RunCommand,
     pub jobs: NonZeroUsize,
-    /// The command of each turn.
     pub lines: CommandLines,
 }
 
-/// A run that is over.
 pub struct EndedCommand {
     pub status: Result<ExitStatus>,
     /// Its record, if a report will be written.
@@ -419,7 +420,7 @@ pub struct EndedCommand {
     pub logs: Option<Logs>,
     /// The id of the run, if it can be resumed.
     pub resumable: Option<String>,
-    /// Keeps the logs until this is dropped.
+    /// Keeps the logs until drop.
     _output: crate::plan::planner::EndedOutput,
 }
 
@@ -433,20 +434,20 @@ impl BegunCommand<'_> {
         self.session.folder()
     }
 
-    /// Runs the commands to their end.
-    pub fn carry_out(self, output: Box<dyn RunOutput + '_>) -> Result<EndedCommand> {
+    /// Runs the commands until all have ended.
+    pub fn execute(self, output: Box<dyn RunOutput + '_>) -> Result<EndedCommand> {
         let BegunCommand {
             session, sequence, ..
         } = self;
         let context = session.context;
         let run = session.id().to_owned();
         let is_kept = session.folder().is_some();
-        let (ended, mut output) = session.carry_out(output, &mut [], None)?;
+        let (ended, mut output) = session.execute(output, &mut [], None)?;
         let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
         annotate(context, &stacks, &ended.summary);
         let status = exit_status(context, &sequence, &run, &ended);
         let summary = &ended.summary;
-        // A state that was lost has to be recovered first.
+        // Lost records of the state have to be recovered first.
         let is_resumable = is_kept && !summary.is_state_lost && !summary.has_ended_well();
         Ok(EndedCommand {
             status,
@@ -458,7 +459,7 @@ impl BegunCommand<'_> {
     }
 }
 
-/// Returns the exit status after a run, and shows what could not be recorded.
+/// Returns the exit status of a run, and prints what could not be recorded.
 fn exit_status(
     context: &Context,
     sequence: &[StackIndex],

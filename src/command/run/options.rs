@@ -1,4 +1,4 @@
-//! What the user asks of `orch run`.
+//! The options of `orch run`.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -26,14 +26,13 @@ pub struct RunOptions {
     pub rollback: RollbackFlags,
     /// Whether changed stacks are selected.
     pub is_about_changes: bool,
-    /// How long to wait for the lock of the state.
+    /// How long to wait for the state lock.
     pub lock_timeout: Duration,
     pub fails_if_empty: bool,
-    /// The safeguards that are switched off.
+    /// The disabled safeguards.
     pub disabled: Disabled,
 }
 
-/// Which run to resume, and how.
 #[derive(Debug)]
 pub struct ResumeOptions {
     /// The run as the user names it.
@@ -43,7 +42,7 @@ pub struct ResumeOptions {
     pub allow_stale: bool,
 }
 
-/// How policies take part in a run.
+/// The flags about policies.
 #[derive(Debug)]
 pub struct PolicyOptions {
     /// `None` if the project decides.

@@ -1,11 +1,11 @@
-//! Whether and how a run is put on record in the state.
+//! Whether and how a run is recorded in the state.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::destroys::DestroyGuard;
-use super::followed::FollowedRun;
+use super::policies::PreparedRunPolicies;
 use super::{PreparedCommand, RunOptions};
 use crate::change::CountedStates;
 use crate::context::{Context, RollbackFlags, follow_moves};
@@ -25,34 +25,33 @@ use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
 use crate::run::tool::{AppliedPlan, ToolPlace};
 use crate::state::document::{Document, RunAction};
 
-/// The way out where the state is in the way.
+/// The fix if the state prevents the run.
 const NO_RECORD: &str = "to run without recording, add `--no-record`";
 
-/// A run that holds the lock of the state. Unless it begins, the lock is freed when this is dropped.
+/// A run that holds the lock of the state. If it does not begin, the lock is released on drop.
 pub(super) struct HeldState {
     lock: StateLock,
     flags: RollbackFlags,
     destroys: DestroyGuard,
 }
 
-/// What each turn is recorded as.
+/// The recorded action of each turn.
 type Actions = Vec<Option<RecordedAs>>;
 
-/// What a command is recorded as.
+/// The recorded action of a command.
 struct RecordedAs {
     action: RunAction,
-    /// The pattern or program that it is recorded by.
+    /// The pattern or program that determines the action.
     command: String,
-    /// Why it may do only a part of that, or nothing.
+    /// Why the command may do only part of the action, or nothing.
     unknown: Option<String>,
     /// The plan file that it applies.
     plan_file: Option<Box<AppliedPlan>>,
-    /// Where it makes its tool keep the state of the stack.
+    /// The backends that it makes its tool use.
     places: Vec<ToolPlace>,
 }
 
 impl RecordedAs {
-    /// Returns the record of a stack.
     fn record(
         self,
         lock: &StateLock,
@@ -69,7 +68,8 @@ impl RecordedAs {
     }
 }
 
-/// Takes the lock of the state, if a command of the run is recorded. Refuses a run that would destroy too early.
+/// Locks the state, if a command of the run is recorded. Refuses a run that would destroy too
+/// early.
 pub(super) fn lock(
     context: &mut Context,
     options: &RunOptions,
@@ -99,7 +99,7 @@ pub(super) fn lock(
     let read = context.read_and_digest(CountedStates::default());
     let mut document = read.map_err(with_hint)?;
     follow_moves(&context.project.stacks, &mut document);
-    // What is refused needs no lock.
+    // A refused run needs no lock.
     let flags = options.rollback;
     destroys.check(context, run, command, Some(&document))?;
     context.refuse_protected(run, command, &document)?;
@@ -129,7 +129,7 @@ fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
     recorded.map(|(&stack, _)| stack).collect()
 }
 
-/// Checks that a document lets some stacks be put on record.
+/// Checks that a document allows to record some stacks.
 fn check_stacks(
     context: &mut Context,
     flags: RollbackFlags,
@@ -140,16 +140,16 @@ fn check_stacks(
     context.refuse_rollbacks(document, stacks, flags)
 }
 
-/// Which commands are recorded.
+/// Finds the commands that are recorded.
 struct Recorder {
     root: PathBuf,
-    /// What every command is recorded as.
+    /// The action that the flags set for all commands.
     forced: Option<RunAction>,
     patterns: RecordPatterns,
 }
 
 impl Recorder {
-    /// Returns which commands of a run are recorded; none if there is no state, or the run says so.
+    /// Returns the recorder of a run; `None` if there is no state, or the flags turn recording off.
     fn new(context: &Context, run: &PreparedRun) -> Result<Option<Self>> {
         let project = &context.project;
         let forced = match run.recording() {
@@ -180,8 +180,8 @@ impl Recorder {
         }))
     }
 
-    /// Returns what a command is recorded as, given its words as written, its task, and the plan file that it
-    /// applies if that was asked for.
+    /// Returns the recorded action of a command, given its arguments as written, its task, and the
+    /// plan file that it applies if known.
     fn recorded(
         &self,
         words: &[OsString],
@@ -190,7 +190,7 @@ impl Recorder {
     ) -> Option<RecordedAs> {
         let variable = |name: &str| lookup(&task.environment, name);
         let found = self.patterns.recognize(words, variable);
-        // A pattern that names an option knows better.
+        // A pattern that names an option is more specific.
         let expected = found.as_ref().map_or(&[][..], |found| found.options);
         let uses = ToolUse::all(words, variable);
         let is_expected = |option: &str| expected.iter().any(|it| it == option);
@@ -199,7 +199,7 @@ impl Recorder {
             .find_map(|it| it.partial(&task.directory, is_expected));
         let (action, command) = match (&self.forced, found) {
             (Some(action), _) => {
-                // Never its arguments, which may hold secrets.
+                // Never its arguments, which may be secret.
                 let program = Path::new(words.first()?).file_name()?;
                 (action.clone(), program.to_string_lossy().into_owned())
             }
@@ -230,7 +230,7 @@ impl Recorder {
         })
     }
 
-    /// Returns what each turn is recorded as.
+    /// Returns the recorded action of each turn.
     fn actions(&self, run: &PreparedRun, command: &RunCommand) -> Actions {
         let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
         let recorded = turns
@@ -238,7 +238,7 @@ impl Recorder {
         recorded.collect()
     }
 
-    /// Notes that commands are not recorded, given those of each turn, if one seems to wrap one that would be.
+    /// Notes unrecorded commands that seem to wrap one that would be recorded.
     fn note_wrapped(
         &self,
         notices: &Notices,
@@ -264,21 +264,21 @@ impl Recorder {
 }
 
 impl HeldState {
-    /// Returns the document as it was when the lock was taken.
+    /// Returns the document as of the locking.
     pub(super) fn document(&self) -> &Document {
         self.lock.document()
     }
 
-    /// Gives away what receives signals.
+    /// Takes the receiver of signals.
     pub(super) fn inbox(&mut self) -> Option<Inbox> {
         self.lock.inbox()
     }
 
-    /// Returns what is put on record of each turn.
+    /// Returns the records of each turn.
     ///
     /// # Errors
     ///
-    /// If the document, as it was when the lock was taken, does not let the run begin.
+    /// If the document, as of the locking, does not allow the run.
     pub(super) fn plan(
         &mut self,
         context: &mut Context,
@@ -298,17 +298,17 @@ impl HeldState {
         Ok(StatePlan::new(records.collect()))
     }
 
-    /// Returns the records of the follow-ups, by stack. A stack that would be rolled back does not
-    /// follow.
+    /// Returns the records of the follow-ups, by stack. A stack that would be rolled back is no
+    /// follow-up.
     ///
     /// # Errors
     ///
-    /// If the configuration of the state is wrong, or git cannot answer.
+    /// If the configuration of the state is invalid, or git fails.
     pub(super) fn followups(
         &self,
         context: &mut Context,
         run: &PreparedRun,
-        followed: &mut FollowedRun,
+        followed: &mut PreparedRunPolicies,
     ) -> Result<HashMap<StackPath, NewEntry>> {
         let Some(recorder) = Recorder::new(context, run)? else {
             return Ok(HashMap::new());

@@ -1,4 +1,5 @@
-//! `orch run --resume` and `--only-failed`: what is left of an earlier run, and whether it can go on.
+//! `orch run --resume` and `--only-failed`: the rest of an earlier run, and whether it can be
+//! resumed.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -23,33 +24,32 @@ use crate::run::resume::{
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 
-/// How many stacks a message names.
 const MAX_NAMED: usize = 5;
 
-/// A run to resume, and what it decides about the new one.
+/// A run to resume, with its settings for the new run.
 pub struct Resumed {
-    /// What is left of it.
+    /// The rest of it.
     pub run: ResumedRun,
-    /// Its command, as given.
+    /// Its command, as written.
     pub(super) command: Vec<OsString>,
-    /// Whether that is to be evaluated for each stack.
+    /// Whether the command is evaluated for each stack.
     pub(super) is_eval: bool,
-    /// How it went, for what is not said anew.
+    /// Its settings, for those that the user does not set.
     pub(super) settings: RunSettings,
-    /// Whether policies are to be asked about turns that had ended.
+    /// Whether policies must evaluate turns that had ended.
     pub(super) is_open: bool,
-    /// The workflow that goes on, if policies followed it.
+    /// The workflow that is continued, if policies followed it.
     pub(super) workflow: Option<EarlierWorkflow>,
 }
 
 impl Resumed {
-    /// Returns whether the exit status reports changes where nothing is left to do.
+    /// Returns whether the exit status reports changes if no work is left.
     pub(super) fn reports_changes(&self, options: &RunOptions) -> bool {
         let settings = options.settings.clone().or(self.settings.clone());
         settings.detailed_exit_code && self.run.had_changes
     }
 
-    /// Finds the run to resume, if one is asked for. Notes if nothing is left to do.
+    /// Finds the run to resume, if one is requested. Notes if no work is left.
     pub fn find(context: &mut Context, options: &RunOptions) -> Result<Option<Self>> {
         let Some(asked) = &options.resume else {
             return Ok(None);
@@ -106,7 +106,8 @@ impl Resumed {
     }
 }
 
-/// Checks that a workflow can go on without policies: only these have the command of its follow-ups.
+/// Checks that a workflow can continue without policies: only these have the command of its
+/// follow-ups.
 fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
     let open = workflow.earlier.open_followups();
     match open.first().filter(|_| workflow.record.followup.is_some()) {
@@ -119,7 +120,7 @@ fn check_without_policies(workflow: &EarlierWorkflow) -> Result<()> {
     }
 }
 
-/// Returns the workflow that goes on, if policies followed the run.
+/// Returns the workflow that is continued, if policies followed the run.
 fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWorkflow>> {
     let Some(record) = earlier.record.header.policies.clone() else {
         return Ok(None);
@@ -130,7 +131,7 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
 }
 
 impl Context {
-    /// Finds what has changed since an earlier run.
+    /// Finds the changes since an earlier run.
     fn moved(&mut self, earlier: &EarlierRun) -> Moved {
         let unknown = match self.git() {
             Ok(GitSnapshot { status: Ok(_), .. })
@@ -159,7 +160,7 @@ impl Context {
     }
 }
 
-/// Adds the way out.
+/// Adds the fix.
 fn explained(error: ResumeError) -> Error {
     let (kind, hint) = match &error {
         ResumeError::Find(_) => (ErrorKind::Usage, None),
@@ -205,8 +206,8 @@ fn explained(error: ResumeError) -> Error {
     }
 }
 
-/// Refuses if what was decided then would be decided otherwise now, or what has succeeded has changed
-/// since; otherwise notes what has changed.
+/// Refuses if the selection or order would now be different, or if stacks that succeeded have
+/// changed since. Otherwise notes the changes.
 fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Result<()> {
     let (stacks, notices) = (&context.project.stacks, &context.notices);
     if moved.is_harmless() {
@@ -245,7 +246,7 @@ fn check(context: &Context, run: &str, moved: &Moved, allow_stale: bool) -> Resu
     )
 }
 
-/// Returns a note of what has changed and does no harm, if anything has.
+/// Returns a note of harmless changes, if there are any.
 fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
     let what = match &moved.head {
         Some((then, now)) => format!(
@@ -268,8 +269,8 @@ fn what_moved(stacks: &Stacks, run: &str, moved: &Moved) -> Option<String> {
     ))
 }
 
-/// Names the first of some stacks, each with the file because of which it has changed if wanted, and
-/// counts the others.
+/// Names the first of some stacks, with `with_files` each with its changed file, and counts the
+/// others.
 fn named(stacks: &Stacks, moved: &[&MovedStack], with_files: bool) -> String {
     let name = |moved: &&MovedStack| {
         let path = printable(stacks[moved.stack].path.as_str());
@@ -314,7 +315,8 @@ fn report_removed(notices: &Notices, resumed: &ResumedRun, allow_stale: bool) ->
     Err(Error::refused(what).hint("start a new run, or leave them out with `--allow-stale`"))
 }
 
-/// Notes what is left to do where that may surprise, given whether a turn has failed that no retry has made up for.
+/// Notes surprising remaining work. `has_failed` says whether a turn has failed without a
+/// successful retry.
 fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
     let run = &resumed.run;
     let (undone, left_out) = (resumed.n_undone(), resumed.left_out.len());
@@ -348,14 +350,13 @@ fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
     }
 }
 
-/// Returns how the earlier run went, for what is not said anew.
+/// Returns the settings of the earlier run, for those that the user does not set.
 fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings> {
     let mut settings = RunSettings::recorded(&header.settings);
     if options.settings.on_error.is_none() {
         let on_error = OnError::recorded(&header.settings.on_error).map_err(|word| {
             let unknown = ResumeError::unknown_word(header, "`--on-error`", word);
-            Error::refused(unknown.to_string())
-                .hint("say what to do after a failure with `--on-error`")
+            Error::refused(unknown.to_string()).hint("set `--on-error`")
         })?;
         settings.on_error = Some(on_error);
     }

@@ -1,4 +1,4 @@
-//! What the plan files of tools do that a run applies.
+//! Reads the plan files of tools that a run applies.
 
 use crate::context::Context;
 use crate::project::config::{RecordKind, RecordPatterns};
@@ -10,12 +10,12 @@ use crate::run::run_command::RunCommand;
 use crate::run::tool::AppliedPlan;
 
 impl Context {
-    /// Asks the tools of a run what the plan files do that it applies: those that they apply directly, or that are
-    /// recorded.
+    /// Asks the tools of a run for the changes in the plan files that it applies: files that it
+    /// applies directly, or that are recorded.
     pub(super) fn ask_tools(&self, run: &mut PreparedRun, command: &RunCommand) {
         let is_recorded = !matches!(run.recording(), None | Some(RecordKind::Never));
         let state = self.project.settings.state.as_ref();
-        // A run that needs these patterns is refused later if they are wrong.
+        // A run that needs these patterns is refused later if they are invalid.
         let patterns = state
             .and_then(|block| block.patterns(&host_variable).ok())
             .unwrap_or_else(RecordPatterns::built_in);

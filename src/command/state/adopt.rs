@@ -19,10 +19,10 @@ use crate::state::document::{
     Applied, Attempt, AttemptOutcome, Document, Entry, READ, RunAction, UNMERGED,
 };
 
-/// Which stacks are recorded as applied at HEAD.
+/// The stacks to record as applied at HEAD.
 pub struct AdoptRequest<'a> {
     pub stacks: &'a [StackIndex],
-    /// None if no tool is asked.
+    /// `None` if no tool is asked.
     pub verification: Option<ToolCheck<'a>>,
     pub options: &'a WriteOptions,
 }
@@ -92,7 +92,7 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
     })
 }
 
-/// Records with which outputs of others the stacks were verified.
+/// Records the outputs of others that the stacks were verified with.
 fn note_upstream(context: &Context, document: &mut Document, existing: &ExistingStacks) {
     let stacks = &context.project.stacks;
     let mut own: Vec<Option<String>> = vec![None; stacks.len()];
@@ -111,7 +111,7 @@ fn note_upstream(context: &Context, document: &mut Document, existing: &Existing
     }
 }
 
-/// Returns what is to be on record of stacks that are as HEAD says.
+/// Returns the entries of stacks that match HEAD.
 fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<String, Entry>> {
     let no_commit = || {
         Error::refused("HEAD has no commit, which adopted stacks need")

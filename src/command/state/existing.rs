@@ -1,5 +1,5 @@
-//! What is known of stacks that are put into the state without an apply: whether they are as the configuration says,
-//! and where their states are.
+//! Checks stacks that are recorded without an apply: whether they match the configuration, and
+//! where their states are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -31,53 +31,49 @@ pub struct ToolCheck<'a> {
     pub jobs: NonZeroUsize,
 }
 
-/// What is noted if no tool is asked.
+/// The note if no tool is asked.
 pub(super) const NOTHING_VERIFIED: &str = "nothing was verified with the tools (`--no-verify`)";
 
-/// How many stacks a note names.
 const MAX_NAMED: usize = 5;
 
-/// How many stacks an error names, with what their tools would do.
+/// How many stacks an error names, each with its tool's changes.
 const MAX_DIFFERENT: usize = 10;
 
-/// What is known of a stack that is put into the state without an apply.
+/// The facts about a stack that is recorded without an apply.
 pub(super) struct ExistingStack {
-    /// The name of its driver.
     pub(super) driver: String,
-    /// Where its tool keeps its own state, if that is known.
+    /// Its tool's backend, if known.
     pub(super) backend: Option<String>,
-    /// Its outputs, if they are known.
     pub(super) outputs: Option<Outputs>,
     /// What an apply would do, if its tool was asked.
     pub(super) planned: Option<PlanEntry>,
-    /// Whether anything of it exists, if its tool says that.
+    /// Whether any of its resources exist, if its tool reports that.
     pub(super) exists: Option<bool>,
 }
 
-/// What is known of stacks that are put into the state without an apply.
+/// The facts about stacks that are recorded without an apply.
 pub(super) struct ExistingStacks {
     /// The run in which the tools were asked.
     pub(super) run: String,
     /// Those that have a driver, by path.
     pub(super) stacks: BTreeMap<StackPath, ExistingStack>,
-    /// Those that nobody has verified, by reason.
+    /// Those that were not verified, by reason.
     pub(super) unverified: BTreeMap<String, Vec<StackPath>>,
 }
 
 impl ExistingStacks {
-    /// Notes that nobody has verified a stack.
     pub(super) fn leave_unverified(&mut self, why: &str, stack: StackPath) {
         let stacks = self.unverified.entry(why.to_owned()).or_default();
         stacks.push(stack);
     }
 
-    /// Returns whether the tool of a stack has been asked.
+    /// Returns whether a stack's tool has been asked.
     pub(super) fn is_verified(&self, stack: &StackPath) -> bool {
         let existing = self.stacks.get(stack);
         existing.is_some_and(|existing| existing.planned.is_some())
     }
 
-    /// Refuses stacks that are not as the configuration says, according to their tools.
+    /// Refuses stacks that do not match the configuration, according to their tools.
     pub(super) fn check_applied(&self) -> Result<()> {
         self.check(
             |entry, _| {
@@ -89,7 +85,8 @@ impl ExistingStacks {
         )
     }
 
-    /// Refuses stacks of which nothing exists, according to their tools. It notes those whose tools do not say.
+    /// Refuses stacks without any resources, according to their tools. Notes those whose tools do
+    /// not report that.
     pub(super) fn check_existence(&mut self) -> Result<()> {
         self.check(
             |entry, exists| entry.action != PlannedAction::Create || exists != Some(false),
@@ -152,7 +149,7 @@ impl ExistingStacks {
         Err(Error::refused(text).hint(hint))
     }
 
-    /// Takes what the tools have answered.
+    /// Stores the tools' answers.
     fn learn(&mut self, saved: &SavedPlan, asked: &AskedTools, paths: &[StackPath]) {
         self.run.clone_from(&asked.id);
         for path in paths {
@@ -176,7 +173,6 @@ impl ExistingStacks {
         }
     }
 
-    /// Notes the stacks that nobody has verified.
     pub(super) fn note_unverified(&self, notices: &Notices) {
         for (why, stacks) in &self.unverified {
             let first = stacks
@@ -195,7 +191,7 @@ impl ExistingStacks {
     }
 }
 
-/// Asks the tools of stacks, unless there is none to ask.
+/// Asks the tools of stacks, if there are any.
 pub(super) fn find_existing(
     context: &mut Context,
     stacks: &[StackIndex],
@@ -226,7 +222,7 @@ pub(super) fn find_existing(
     Ok(existing)
 }
 
-/// Plans stacks as if nothing were recorded of them. The problems of the project have been shown.
+/// Plans stacks as if nothing were recorded. The problems of the project have been shown.
 fn planned(
     context: &mut Context,
     paths: &[StackPath],
@@ -262,7 +258,7 @@ fn planned(
         Selection::recorded(stacks.filter_map(|path| context.project.stacks.find(path)));
     context.check_cycles(CyclesAre::ErrorsWithin(&selection));
     context.check_conditions(selection.stacks());
-    let recorded = context.on_record(&request)?;
+    let recorded = context.recorded_state(&request)?;
     if !context.problems.has_errors() {
         context.problems = Problems::default();
     }
@@ -280,7 +276,7 @@ fn planned(
     Ok((saved, asked))
 }
 
-/// Returns what the configuration says of stacks.
+/// Returns the facts in the configuration of stacks.
 fn unasked(context: &Context, stacks: &[StackIndex]) -> Result<ExistingStacks> {
     let mut existing = ExistingStacks {
         run: String::new(),
@@ -323,6 +319,6 @@ fn unasked(context: &Context, stacks: &[StackIndex]) -> Result<ExistingStacks> {
     if problems.is_empty() {
         return Ok(existing);
     }
-    context.give_shared(problems);
+    context.report_shared(problems);
     Err(ExitStatus::Configuration.into())
 }

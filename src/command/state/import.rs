@@ -24,15 +24,14 @@ use crate::state::cfngin::{self, CfnginError, CfnginGraph};
 use crate::state::clock::Clock as _;
 use crate::state::document::{Applied, Document, Entry};
 
-/// Which persistent graph of `CFNgin` is recorded as applied.
+/// The `CFNgin` persistent graph to record as applied.
 pub struct ImportRequest<'a> {
-    /// The file of the graph.
     pub file: &'a Path,
     /// The same file, as the user names it.
     pub shown: &'a Path,
-    /// The revision that is known to be applied.
+    /// The applied revision, if known.
     pub commit: Option<&'a str>,
-    /// None if no tool is asked.
+    /// `None` if no tool is asked.
     pub terminal: Option<&'a dyn RunTerminal>,
     pub options: &'a WriteOptions,
 }
@@ -89,7 +88,7 @@ pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Writ
     })
 }
 
-/// Returns the keys of the stacks of a project that have some names.
+/// Returns the keys of a project's stacks by name.
 fn named<'n>(project: &Project, names: &BTreeSet<&'n str>) -> Result<BTreeMap<&'n str, String>> {
     let stacks = project
         .stacks
@@ -99,7 +98,7 @@ fn named<'n>(project: &Project, names: &BTreeSet<&'n str>) -> Result<BTreeMap<&'
     cfngin::keys(names, stacks).map_err(refused)
 }
 
-/// Returns the keys of the stacks of a commit that have some names.
+/// Returns the keys of a commit's stacks by name.
 fn named_in<'n>(
     context: &Context,
     repository: &Repository,
@@ -122,7 +121,7 @@ fn named_in<'n>(
     named(&code.project, names)
 }
 
-/// Returns the commit that a revision names, and the repository that has it.
+/// Returns the commit of a revision, and the repository that has it.
 fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
     let repository =
         Repository::open(&context.project.root).context("failed to open the git repository")?;
@@ -139,7 +138,7 @@ fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
 /// A graph that is about to be recorded.
 struct Imported<'a> {
     graph: &'a CfnginGraph,
-    /// The stacks that names mean here.
+    /// The stacks of this project, by name.
     keys: &'a BTreeMap<&'a str, String>,
     commit: Option<&'a str>,
 }
@@ -161,7 +160,7 @@ impl Imported<'_> {
         }
     }
 
-    /// Asks the tools of the stacks that would be added and are here.
+    /// Asks the tools of the stacks that would be added and are in this commit.
     fn existing(
         &self,
         context: &mut Context,
@@ -253,8 +252,8 @@ impl Imported<'_> {
         Ok(keys)
     }
 
-    /// Returns the keys of what a stack runs after. All of it is in the file, in the tree or on record: else an order
-    /// would be lost.
+    /// Returns the keys of a stack's dependencies. Each must be in the file, the project or the
+    /// state, or an order would be lost.
     fn after(
         &self,
         name: &str,
@@ -283,7 +282,7 @@ impl Imported<'_> {
     }
 }
 
-/// Refuses stacks that run after each other in a cycle.
+/// Refuses stacks in a cycle.
 fn cyclic(keys: &[&str]) -> Error {
     let keys: Vec<_> = keys
         .iter()

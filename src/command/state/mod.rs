@@ -1,4 +1,4 @@
-//! `orch state`: what the document of applied stacks says, and changes of it by hand.
+//! `orch state`: reads the state, and changes it by hand.
 
 mod adopt;
 mod existing;
@@ -28,16 +28,15 @@ use crate::state::document::Document;
 use crate::state::edit::DocumentEdit;
 use crate::workspace::LocatedProject;
 
-/// How a command writes.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
     /// Nothing is written.
     pub dry_run: bool,
-    /// Why, in the user's words.
+    /// The reason, in the user's words.
     pub reason: Option<String>,
 }
 
-/// Refuses a project without a marked root: there is no state.
+/// Refuses a project without a marked root, which has no state.
 pub fn check_root(found: &LocatedProject) -> Result<()> {
     if found.is_marked() {
         return Ok(());
@@ -46,11 +45,12 @@ pub fn check_root(found: &LocatedProject) -> Result<()> {
     Err(Error::refused(what).hint(MARK_ROOT))
 }
 
-/// Opens the state, and shows all problems of the project. Must be called once, before anything else is asked.
+/// Opens the state, and prints all problems of the project. Call it once, before anything else is
+/// asked.
 pub fn open(context: &mut Context) -> Result<()> {
     if let Some(block) = &context.project.settings.state {
         let problems = block.evaluate(&host_variable).err();
-        // What needs no variable has been reported with everything else.
+        // Problems that need no variables have already been reported.
         for problem in problems.into_iter().flatten() {
             if !context.problems.diagnostics.contains(&problem) {
                 context.problems.diagnostics.push(problem);
@@ -63,7 +63,6 @@ pub fn open(context: &mut Context) -> Result<()> {
     context.opened().map(drop)
 }
 
-/// The state of a project, opened.
 struct ProjectState<'c> {
     context: &'c Context,
     opened: &'c Opened,
@@ -81,7 +80,7 @@ impl<'c> ProjectState<'c> {
         })
     }
 
-    /// Reads the document of this project alone, without what the run that holds its lock has recorded since.
+    /// Reads the document of this project without the records of the run that holds its lock.
     fn read_alone(&self) -> Result<Document> {
         let read = self
             .opened
@@ -93,20 +92,20 @@ impl<'c> ProjectState<'c> {
         Ok(read.document)
     }
 
-    /// Checks that the document has something in common with this tree.
+    /// Checks that the document shares a stack with this project.
     fn check_stacks(&self, document: &Document) -> Result<()> {
         let mut document = document.clone();
         self.relocate(&mut document);
         self.opened.check_stacks(&self.context.project, &document)
     }
 
-    /// Moves the entries of a document to where `moved` blocks say that they are. Returns the keys on record by
-    /// the new keys; nothing if that is impossible, since these commands mend it.
+    /// Rekeys the entries of a document by the `moved` blocks. Returns the recorded keys by the new
+    /// keys; empty if the blocks contradict the state, since these commands repair that.
     fn relocate(&self, document: &mut Document) -> BTreeMap<String, String> {
         relocate(&self.context.project, document).unwrap_or_default()
     }
 
-    /// Returns the key that the user means, which need not be on record.
+    /// Returns the key that the user means, recorded or not.
     fn key(&self, document: &Document, written: &str) -> Result<String> {
         if document.stacks.contains_key(written) {
             return Ok(written.to_owned());
@@ -120,13 +119,13 @@ impl<'c> ProjectState<'c> {
         Ok(path.to_string())
     }
 
-    /// Returns the key of a stack on record.
+    /// Returns the key of a recorded stack.
     fn recorded(&self, document: &Document, written: &str) -> Result<String> {
         let key = self.key(document, written)?;
         if document.stacks.contains_key(&key) {
             return Ok(key);
         }
-        // The commands that read show it under the path that a `moved` block gives it.
+        // Reading commands show it under the path that a `moved` block gives it.
         if let Some(before) = self.relocate(&mut document.clone()).remove(&key) {
             return Ok(before);
         }
@@ -135,7 +134,7 @@ impl<'c> ProjectState<'c> {
         Err(Error::refused(format!("`{key}` is not recorded")).hint(hint))
     }
 
-    /// Returns the keys of stacks on record, each once.
+    /// Returns the keys of recorded stacks, each once.
     fn all_recorded(&self, document: &Document, written: &[String]) -> Result<Vec<String>> {
         let mut keys: Vec<String> = written
             .iter()
@@ -155,7 +154,7 @@ impl<'c> ProjectState<'c> {
         }
     }
 
-    /// Changes the entries of a document that is about this project.
+    /// Changes the entries of this project's document.
     fn change(
         &self,
         edit: &DocumentEdit<'_>,

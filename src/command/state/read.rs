@@ -15,7 +15,7 @@ use crate::state::document::{Document, Entry};
 use crate::state::lock::heard;
 use crate::state::timeline::Backup;
 
-/// Returns the stacks on record, and how each stands. The project has a listing.
+/// Returns the recorded stacks with their statuses. The project has a listing.
 pub fn list(context: &mut Context) -> Result<StateList> {
     let state = ProjectState::of(context)?;
     let mut document = state.opened.read_once()?;
@@ -43,7 +43,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
     })
 }
 
-/// Returns how each stack on record stands, by its key.
+/// Returns the status of each recorded stack, by key.
 fn by_key(
     context: &mut Context,
     document: &Document,
@@ -62,17 +62,17 @@ fn by_key(
     Ok(here.chain(missing).collect())
 }
 
-/// Returns what is on record of one stack, and its path.
+/// Returns the entry of one stack, and its path.
 pub fn entry(context: &mut Context, written: &str) -> Result<(String, Entry)> {
     let state = ProjectState::of(context)?;
     let mut document = state.opened.read_once()?;
     state.relocate(&mut document);
     let key = state.recorded(&document, written)?;
-    let entry = document.stacks.remove(&key).expect("it is on record");
+    let entry = document.stacks.remove(&key).expect("it is recorded");
     Ok((key, entry))
 }
 
-/// Returns the document, and what is known around it.
+/// Returns the document with its lock, backups and address.
 pub fn show(context: &mut Context) -> Result<ShownState> {
     let state = ProjectState::of(context)?;
     let document = state.opened.read_once()?;
@@ -80,7 +80,7 @@ pub fn show(context: &mut Context) -> Result<ShownState> {
     let record = match &document.lock {
         Some(lock) => match backend.record(&lock.run) {
             Err(error @ BackendReadError::Damaged { .. }) => {
-                // The code of the lock is what takes it away.
+                // The lock is removed by its code, which this shows.
                 state.context.notices.warning(&error.to_string());
                 None
             }
@@ -96,18 +96,18 @@ pub fn show(context: &mut Context) -> Result<ShownState> {
     })
 }
 
-/// Returns the document, with what the run that holds its lock has recorded so far.
+/// Returns the document, with the records of the run that holds its lock.
 pub fn document(context: &mut Context) -> Result<Document> {
     context.opened()?.read_once()
 }
 
-/// Returns the backups: they are what is left when the document is damaged or gone.
+/// Returns the backups, which remain if the document is damaged or missing.
 pub fn backups(context: &mut Context) -> Result<Vec<Backup>> {
     let backups = context.opened()?.backend.backups_by_timeline();
     backups.map_err(from_store)
 }
 
-/// Returns the graph of the stacks on record.
+/// Returns the graph of the recorded stacks.
 pub fn graph(context: &mut Context) -> Result<RecordedGraph> {
     let state = ProjectState::of(context)?;
     let document = state.opened.read_once()?;
@@ -118,7 +118,7 @@ pub fn graph(context: &mut Context) -> Result<RecordedGraph> {
     })
 }
 
-/// Returns the same graph by the names of the stacks, as `CFNgin` has it.
+/// Returns the same graph by stack name, in the format of `CFNgin`.
 pub fn cfngin_graph(context: &mut Context) -> Result<CfnginGraph> {
     let RecordedGraph { document, .. } = graph(context)?;
     let name = |key: &str| {

@@ -1,7 +1,7 @@
 //! `orch state unlock` and `recover`
 
 use super::{ProjectState, WriteOptions};
-use crate::context::{Context, from_lock, is_lost, locked, quoted, where_else};
+use crate::context::{Context, from_lock, locked, lost_records, other_copies, quoted};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::record::journal::{Liveness, Runs};
@@ -11,8 +11,8 @@ use crate::state::recover::{self as recovery, RecoverError, Recovery};
 use crate::state::run_record::RunChanges;
 use crate::state::writer::LocalCopy;
 
-/// Takes the lock with a code away from its run, also from one that may be alive, or whose record is damaged, if that
-/// is forced.
+/// Releases a lock, given its code. `--force` also releases the lock of a run that may be alive, or
+/// whose record is damaged.
 pub fn unlock(
     context: &mut Context,
     code: &str,
@@ -33,16 +33,16 @@ pub fn unlock(
             UnlockError::Lock(error) => from_lock(error),
             UnlockError::NotLocked => Error::refused("the state is not locked"),
             UnlockError::WrongCode(held) => locked(&held),
-            UnlockError::Alive(held) => {
-                Error::refused(format!("the holder of the lock may be alive: {held}"))
-                    .hint("wait for that run; if it no longer exists, add `--force`")
-            }
+            UnlockError::Alive(held) => Error::refused(format!(
+                "the holder of the lock may still be running: {held}"
+            ))
+            .hint("wait for that run; if it no longer exists, add `--force`"),
             UnlockError::Damaged(ref lock, ref damage) => {
                 let force = format!(
                     "if that run no longer exists, add `--force`; {} then",
-                    is_lost(damage, lock)
+                    lost_records(damage, lock)
                 );
-                let elsewhere = where_else(lock);
+                let elsewhere = other_copies(lock);
                 Error::external(error).hint(elsewhere).hint(force)
             }
         })?;
@@ -56,7 +56,7 @@ pub fn unlock(
             "the record of the run, `{}`, cannot be used: {}; {}",
             damage.address,
             damage.why,
-            is_lost(damage, &lock)
+            lost_records(damage, &lock)
         ));
     }
     let change = DocumentChange::Unlocked {
@@ -66,18 +66,17 @@ pub fn unlock(
     Ok(state.written(options.dry_run, change, Vec::new(), &document))
 }
 
-/// What is recovered.
 #[derive(Debug)]
 pub struct RecoverRequest<'a> {
     /// The run, as the user names it.
     pub run: &'a str,
-    /// Stacks of which what the run has recorded counts, whatever others have written.
+    /// Stacks whose records of the run win over those of others.
     pub take: &'a [String],
-    /// Stacks of which what the run has recorded is given up.
+    /// Stacks whose records of the run are dropped.
     pub drop: &'a [String],
 }
 
-/// Adds to the document what a run of this checkout could not write.
+/// Adds the records to the document that a run of this checkout could not write.
 pub fn recover(
     context: &mut Context,
     request: &RecoverRequest<'_>,
@@ -134,7 +133,7 @@ pub fn recover(
     ))
 }
 
-/// Returns what a run has kept on this machine.
+/// Returns the records that a run has kept on this machine.
 fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunChanges)> {
     let failed = "no runs can be read";
     let folder = GuardedFolder::find(&state.context.project.root).context(failed)?;

@@ -14,7 +14,6 @@ use crate::state::backend::BackendReadError;
 use crate::state::document::{Entry, Taint};
 use crate::state::edit::{self, InitError, Restoration, RestoreError};
 
-/// Creates the document.
 pub fn init(context: &mut Context, options: &WriteOptions) -> Result<Written> {
     let state = ProjectState::of(context)?;
     let edit = state.edit("init", options);
@@ -48,11 +47,11 @@ pub fn init(context: &mut Context, options: &WriteOptions) -> Result<Written> {
     Ok(state.written(edit.dry_run, DocumentChange::Created, Vec::new(), document))
 }
 
-/// Removes stacks from the record.
+/// Removes stacks from the state.
 pub fn forget(context: &mut Context, stacks: &[String], options: &WriteOptions) -> Result<Written> {
     let state = ProjectState::of(context)?;
     let edit = state.edit("forget", options);
-    // The change may be made several times.
+    // The change may be retried.
     let forgotten: RefCell<Vec<(String, Entry)>> = RefCell::default();
     let mut written = state.change(&edit, DocumentChange::Each("forgot"), |document, _| {
         let keys = state.all_recorded(document, stacks)?;
@@ -65,7 +64,7 @@ pub fn forget(context: &mut Context, stacks: &[String], options: &WriteOptions) 
     })?;
     let forgotten = forgotten.take();
     for (key, entry) in &forgotten {
-        if let Some(protection) = Protection::on_record(entry).first() {
+        if let Some(protection) = Protection::recorded_rules(entry).first() {
             let (key, text) = (printable(key), protection.text());
             let note = format!("`{key}` was {text}; nothing is destroyed");
             written.notes.push(note);
@@ -87,7 +86,7 @@ pub fn forget(context: &mut Context, stacks: &[String], options: &WriteOptions) 
     Ok(written)
 }
 
-/// Moves what is on record of a stack to another path.
+/// Moves a stack's entry to another path.
 pub fn move_entry(
     context: &mut Context,
     from: &str,
@@ -119,7 +118,8 @@ pub fn move_entry(
     })
 }
 
-/// Changes the entries of stacks on record, each in the same way; what the change returns is why it is refused.
+/// Changes the entries of recorded stacks in the same way. If the change returns a reason, it is
+/// refused.
 fn change_each(
     context: &mut Context,
     stacks: &[String],
@@ -147,7 +147,6 @@ fn change_each(
     })
 }
 
-/// Marks stacks as failed.
 pub fn taint(context: &mut Context, stacks: &[String], options: &WriteOptions) -> Result<Written> {
     let words = ("taint", "tainted");
     change_each(context, stacks, options, words, |entry, taint| {
@@ -156,7 +155,6 @@ pub fn taint(context: &mut Context, stacks: &[String], options: &WriteOptions) -
     })
 }
 
-/// Removes the mark.
 pub fn untaint(
     context: &mut Context,
     stacks: &[String],
@@ -187,7 +185,7 @@ pub fn release(
     })
 }
 
-/// Replaces the document with a backup, one of an abandoned timeline only if that is wanted.
+/// Replaces the document with a backup. A backup of an abandoned timeline has to be requested.
 pub fn restore(
     context: &mut Context,
     serial: u64,
@@ -205,7 +203,7 @@ pub fn restore(
             );
         }
         Err(error) => return Err(from_read(error)),
-        // The restoration lists those that exist.
+        // The restoration lists the existing backups.
         Ok(None) => {}
     }
     let restoration = Restoration {

@@ -34,7 +34,7 @@ impl Library {
         Ok(texts)
     }
 
-    /// Returns what can be reached from some commits and not from another one.
+    /// Returns the commits that are reachable from some commits and not from another one.
     pub(in crate::git) fn reachable(
         &self,
         from: &[CommitId],
@@ -74,7 +74,7 @@ impl Library {
         from: &[CommitId],
         without: Option<&CommitId>,
     ) -> Result<git2::Revwalk<'_>, Error> {
-        // It does not know where a shallow clone is cut off.
+        // It doesn't know the boundary of a shallow clone.
         if self.is_shallow()? {
             let message = "this is a shallow clone";
             let (code, class) = (ErrorCode::GenericError, ErrorClass::Repository);

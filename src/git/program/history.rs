@@ -13,10 +13,10 @@ use crate::path::ProjectPath;
 /// How many objects one process is asked for: their contents are held at the same time.
 const BATCH: usize = 256;
 
-/// How many commits one process names: they are on its command line.
+/// The maximum number of commits of one process: they are on its command line.
 const MAX_NAMED: usize = 1000;
 
-/// How many directories one command is limited to: they are on its command line.
+/// The maximum number of directories of one command: they are on its command line.
 const MAX_LIMITS: usize = 2000;
 
 impl Program {
@@ -64,7 +64,7 @@ impl Program {
         &self,
         commits: &BTreeSet<CommitId>,
     ) -> Result<BTreeMap<CommitId, CommitText>, GitError> {
-        // What is not here is neither fetched nor an error.
+        // Missing commits are neither fetched nor an error.
         let requests: Vec<String> = commits.iter().map(CommitId::to_string).collect();
         let present = self.batch("--batch-check", &requests)?;
         let present: Vec<String> = String::from_utf8_lossy(&present)
@@ -87,7 +87,7 @@ impl Program {
         let answer = self.ask_about(&arguments, &present, "\n")?;
         let mut fields = Fields::new(&answer, &arguments);
         let mut texts = BTreeMap::new();
-        // The line break behind each commit stands before the id of the next.
+        // The line break after each commit precedes the id of the next.
         while let Some(id) = fields.next() {
             let known = CommitId::new(String::from_utf8_lossy(id).trim());
             let rest = (fields.next(), fields.next(), fields.next());
@@ -106,7 +106,7 @@ impl Program {
         Ok(texts)
     }
 
-    /// Returns what can be reached from some commits and not from another one.
+    /// Returns the commits that are reachable from some commits and not from another one.
     pub(in crate::git) fn reachable(
         &self,
         from: &[CommitId],
@@ -134,7 +134,7 @@ impl Program {
         Ok(sorted.into_iter().next_back().map(|commit| commit.id))
     }
 
-    /// Returns what `git rev-list` lists: commits, with their parents if it is asked for these.
+    /// Returns the output of `git rev-list`: commits, with their parents if requested.
     fn revisions(
         &self,
         arguments: &[&str],
@@ -163,7 +163,7 @@ impl Program {
         let answer = self.batch("--batch-check", &requests)?;
         let answer = String::from_utf8_lossy(&answer);
         let lines: Vec<&str> = answer.lines().collect();
-        // `id tree size` on each line, or that there is no such object.
+        // `id tree size` on each line, or a note that the object is missing.
         let tree = |at: usize| {
             let line = lines.get(at).copied().unwrap_or_default();
             let [id, "tree", _] = line.split(' ').collect::<Vec<_>>()[..] else {

@@ -39,7 +39,7 @@ impl Program {
         Ok(files)
     }
 
-    /// Lists what a commit has in the project.
+    /// Lists the files of the project in a commit.
     fn list(
         &self,
         commit: &CommitId,
@@ -116,7 +116,7 @@ impl Program {
         contents.collect()
     }
 
-    /// Returns what `git cat-file` says about objects.
+    /// Returns the output of `git cat-file` for objects.
     pub(super) fn batch(&self, option: &str, requests: &[String]) -> Result<Vec<u8>, GitError> {
         if requests.is_empty() {
             return Ok(Vec::new());
@@ -195,8 +195,7 @@ impl Program {
         prefix: &str,
         files: &[ProjectPath],
     ) -> Result<Vec<Vec<u8>>, GitError> {
-        // The batch form ends requests with line feeds, which a name may contain, so files are
-        // requested by id.
+        // The batch form ends requests with line feeds, which a name may contain, so files are requested by id.
         let ids = files.iter().map(|file| {
             let name = format!("{commit}:{}", repository_path(file, prefix));
             if name.contains('\n') {

@@ -16,9 +16,8 @@ use crate::source::Span;
 pub struct NamePath<'a> {
     pub name: &'a str,
     pub span: Span,
-    /// The names that follow, each with its place, computed ones included, up to the first that is not
-    /// text. Where something sensitive has been used, also no further than to the first computed one: errors may
-    /// show them.
+    /// The names that follow, each with its place, including computed ones, up to the first that is not text. After
+    /// the use of a sensitive value, only up to the first computed one: errors may show them.
     pub rest: Vec<(&'a str, Span)>,
     /// The values of the computed ones, which may be secret.
     pub computed: &'a [Value],
@@ -42,7 +41,7 @@ impl EvalScope<'_> {
         scopes.any(is_it)
     }
 
-    /// Returns what a name means: that of a `for` variable, or else of a namespace.
+    /// Returns the value of a name: that of a `for` variable, or else of a namespace.
     pub(super) fn variable(&self, path: &NamePath) -> EvalResult {
         let name = path.name;
         let mut scope = Some(self);
@@ -62,7 +61,7 @@ impl EvalScope<'_> {
             return Ok(answer.value);
         }
         let diagnostic = Diagnostic::error(Code::UnknownName, format!("unknown name `{name}`"))
-            .label(path.span, "nothing with this name exists here")
+            .label(path.span, "this name is not defined here")
             .did_you_mean(name, self.namespaces.names());
         let quote = format!("if it is text, put it in quotes: `\"{name}\"`");
         Err(if path.rest.is_empty() {
@@ -76,7 +75,7 @@ impl EvalScope<'_> {
         let ExprKind::Variable(name) = &base.kind else {
             return self.steps(self.evaluate(base)?, steps, &[]);
         };
-        // Of a namespace, only what the path leads to is evaluated, so the whole path must be known.
+        // Of a namespace, only the part at the path is evaluated, so the whole path must be known.
         let keys = if self.has_variable(name) {
             Vec::new()
         } else {
@@ -180,7 +179,7 @@ impl EvalScope<'_> {
                 if let Some(value) = entries.get(name) {
                     return Ok(value.clone());
                 }
-                // The name may have been computed from what must not be shown.
+                // The name may have been computed from a secret.
                 if self.is_sensitive.get() {
                     let label = "it has no such attribute";
                     return fail(Code::UnknownName, "no such attribute", span, label);

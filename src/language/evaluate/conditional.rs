@@ -1,4 +1,4 @@
-//! Conditions: which of two results is used, and its type.
+//! Conditions: the choice between two results, and its type.
 
 use super::outcome::{EvalResult, fail};
 use super::{EvalScope, Value};
@@ -63,8 +63,8 @@ impl EvalScope<'_> {
     }
 }
 
-/// Returns the type that an expression has whatever its names and calls mean, or `None` if it depends on
-/// them. Null may have any type.
+/// Returns the type of an expression, regardless of its names and calls, or `None` if it depends on them. Null may
+/// have any type.
 fn type_as_written(expr: &Expr) -> Option<Type> {
     match &expr.kind {
         ExprKind::Null => Some(Type::Any),

@@ -35,9 +35,8 @@ pub const MAX_WORK: u64 = 4_000_000;
 /// How deeply expressions may be nested, including those of globals that refer to each other.
 pub const MAX_NESTING: u32 = 400;
 
-/// How much work evaluation may still do, about a unit for each step and for every eight bytes of text,
-/// and how deeply it is nested. Limits the cost of a hostile file; expressions that need each other
-/// share it.
+/// The remaining budget of an evaluation, about a unit for each step and for every eight bytes of text, and its
+/// nesting depth. Limits the cost of a hostile file; expressions that need each other share it.
 #[derive(Debug)]
 pub struct Budget {
     work: Cell<u64>,
@@ -206,7 +205,7 @@ impl EvalScope<'_> {
             }
             ExprKind::Number(_) => fail(
                 Code::Limit,
-                "this number is too large or too small to work with",
+                "this number is too large or too small",
                 expr.span,
                 "the limits are 10^-1000, 10^4000 and 4000 digits",
             ),
@@ -302,7 +301,7 @@ impl EvalScope<'_> {
         }
     }
 
-    /// Returns as much of a value as may be shown.
+    /// Returns the showable part of a value.
     fn shown(&self, value: &Value) -> String {
         if self.is_sensitive.get() {
             value.type_name().to_owned()
@@ -350,7 +349,7 @@ impl EvalScope<'_> {
     }
 }
 
-/// Checks that a value which has just been made is not too large to look at.
+/// Checks that a new value is not too large to process.
 fn within_limits(value: Value, span: Span) -> EvalResult {
     if value.weight() > MAX_WEIGHT {
         return too_large(span);
@@ -363,8 +362,8 @@ fn within_limits(value: Value, span: Span) -> EvalResult {
 }
 
 fn too_large<T>(span: Span) -> EvalResult<T> {
-    let message = "this value is too large to work with";
-    fail(Code::Limit, message, span, "about 16 MB is the limit")
+    let message = "this value is too large";
+    fail(Code::Limit, message, span, "the limit is about 16 MB")
 }
 
 fn unknown_function(name: &Name, known: &[String]) -> Diagnostic {

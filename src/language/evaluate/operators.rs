@@ -64,7 +64,7 @@ pub(super) fn binary(
     } else {
         fail(
             Code::Limit,
-            "this number is too large to work with",
+            "this number is too large",
             right.span,
             "the result has thousands of digits",
         )

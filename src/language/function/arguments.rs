@@ -1,4 +1,4 @@
-//! The arguments of a call, converted to the types of the parameters, and what can be wrong with them.
+//! The arguments of a call, converted to the types of the parameters, and their errors.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct Arguments<'a> {
     spans: Vec<Span>,
 }
 
-/// Where the text that a function evaluates comes from, which decides whether it may be shown.
+/// The origin of the text that a function evaluates, which decides whether it may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextOrigin {
     /// It is the value of an argument, which may be secret.
@@ -29,7 +29,7 @@ pub(super) enum TextOrigin {
 pub(super) enum FunctionError {
     /// The argument at this position is wrong. The text follows "this is …;" or stands alone.
     Argument(usize, String),
-    /// The arguments do not fit together, or what they name does not exist.
+    /// The arguments do not fit together, or refer to something missing.
     Call(String),
     NoValue(NoValue),
 }
@@ -152,8 +152,7 @@ impl<'a> Arguments<'a> {
             Impure::Allowed => Ok(false),
             Impure::Fixed => Ok(true),
             Impure::Refused => Err(FunctionError::Call(format!(
-                "it gives another value each time, and in {} a value must be the same whenever \
-                 the same files are read",
+                "its result differs from call to call, and values in {} may depend only on files",
                 self.surroundings.place
             ))),
         }
@@ -187,7 +186,7 @@ impl<'a> Arguments<'a> {
         let span = self.spans[index];
         let is_limit = matches!(&none, NoValue::Wrong(problem) if problem.code == Code::Limit);
         if text == TextOrigin::Argument && self.call.is_sensitive() && !is_limit {
-            return FunctionError::Argument(index, "its text is wrong".to_owned());
+            return FunctionError::Argument(index, "its text is not valid".to_owned());
         }
         FunctionError::NoValue(match none {
             NoValue::Wrong(mut diagnostic) => {
@@ -209,7 +208,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Turns an error into a diagnostic that points at what is wrong.
+    /// Turns an error into a diagnostic at the right place.
     pub(super) fn no_value(&self, error: FunctionError) -> NoValue {
         let name = &self.call.name.text;
         let is_sensitive = self.call.is_sensitive();
@@ -225,7 +224,7 @@ impl<'a> Arguments<'a> {
             }
             FunctionError::Call(problem) => {
                 let problem = if is_sensitive { secret() } else { problem };
-                Diagnostic::error(Code::WrongArguments, format!("`{name}` has no result here"))
+                Diagnostic::error(Code::WrongArguments, format!("`{name}` failed"))
                     .label(self.call.name.span, problem)
             }
         };

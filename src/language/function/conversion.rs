@@ -1,4 +1,4 @@
-//! Conversions between types, and what to do where an expression fails.
+//! Conversions between types, and fallbacks for failing expressions.
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Function, FunctionContext};

@@ -100,7 +100,7 @@ impl Reader<'_> {
             return match field.find('"') {
                 None => Ok(field.to_owned()),
                 Some(_) => Err(format!(
-                    "line {} has a quote inside a field that does not begin with one",
+                    "line {} has a quote inside an unquoted field",
                     self.line
                 )),
             };

@@ -16,7 +16,7 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
     formatdate(format: string, time: string) -> string = Eager(format::format_date),
         r#"formatdate("DD MMM YYYY hh:mm", "2018-01-02T23:12:01Z")"# => r#""02 Jan 2018 23:12""#;
     /// Returns the time of a Terraform plan.
-    plantimestamp() -> string = Refused("is the time of a plan, which only Terraform knows"),
+    plantimestamp() -> string = Refused("is the time of a plan, which only Terraform can evaluate"),
         "plantimestamp()" => "";
     /// Returns a time plus a duration such as `1h30m`, which may be negative.
     timeadd(timestamp: string, duration: string) -> string = Eager(add),

@@ -1,4 +1,4 @@
-//! Functions that read files, through [`FileReader`](super::FileReader), and those that take paths apart.
+//! Functions that read files, through [`FileReader`](super::FileReader), and those that split paths.
 //!
 //! Paths are text with `/` between their names on every platform.
 

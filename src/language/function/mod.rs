@@ -1,9 +1,9 @@
 //! The functions that expressions can call: Terraform's library under `tm_` names, and Terramate's own.
 //!
-//! One registry holds the name, the parameters, the documentation and the implementation of each. Results
-//! are Terraform's. A function looks only at its arguments; what may be read besides is in
-//! [`FunctionContext`]. The work of a call counts against the budget of the expression, so a function whose
-//! result could be much larger than its arguments must count before it computes.
+//! One registry holds the name, the parameters, the documentation and the implementation of each. Results are
+//! Terraform's. A function depends only on its arguments and on [`FunctionContext`]. The work of a call counts
+//! against the budget of the expression, so a function whose result could be much larger than its arguments must
+//! count before it computes.
 
 #[macro_use]
 mod table;
@@ -50,7 +50,7 @@ pub struct Function {
     /// The parameter that may be given any number of times after them.
     pub variadic: Option<Parameter>,
     pub returns: ParameterType,
-    /// What it returns, in a sentence or two: "Returns …".
+    /// Its result, in a sentence or two: "Returns …".
     pub description: &'static str,
     /// A call without prefix, and its result as JSON; the tests check it.
     pub example: (&'static str, &'static str),
@@ -66,7 +66,7 @@ pub struct Parameter {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterType {
-    /// A value of any type; the function itself decides what fits.
+    /// A value of any type; the function checks it.
     Any,
     Bool,
     Number,

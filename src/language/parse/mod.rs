@@ -1,9 +1,9 @@
 //! Text to [`syntax`](crate::language::syntax): the only user of the HCL parser.
 //!
-//! Each file is parsed once, in the task that reads it, and what `orch` does not use is dropped at
-//! once: the content of top-level blocks such as `generate_hcl` is only checked for syntax. The content
-//! of most `globals` blocks is parsed only when it is needed, since most commands do not need it.
-//! The parser stops at the first syntax error of a file, so a file gives at most one.
+//! Each file is parsed once, in the task that reads it, and unused parts are dropped at once: the content of
+//! top-level blocks such as `generate_hcl` is only checked for syntax. The content of most `globals` blocks is parsed
+//! only when it is needed, since most commands do not need it. The parser stops at the first syntax error of a file,
+//! so a file gives at most one.
 
 mod heredoc;
 mod lower;
@@ -44,12 +44,12 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     } else {
         parse_around(file, text, skimmed)
     };
-    // The parser finds what is wrong with a file only if it sees the whole of it.
+    // The parser finds the problem of a file only if it sees the whole of it.
     let parsed = around.map_or_else(|| parse_keeping(file, text, is_used), Ok);
     let mut body = parsed.map_err(|diagnostic| {
         let mut labels = diagnostic.labels.iter();
         if labels.any(|label| label.text.contains("nested levels")) {
-            let help = "split the expression: name its inner parts in `globals`";
+            let help = "split the expression: move its inner parts into `globals`";
             Box::new(diagnostic.help(help))
         } else {
             diagnostic
@@ -87,7 +87,7 @@ fn is_used(block: &structure::Block) -> bool {
     USED.contains(&block.ident.as_str())
 }
 
-/// Returns whether [`parse`] has kept all that a file says: nothing was dropped, and nothing is deferred.
+/// Returns whether [`parse`] kept the whole content of a file: nothing was dropped, and nothing is deferred.
 pub(crate) fn is_whole(body: &Body) -> bool {
     let mut kinds = body.blocks.iter().map(|block| &*block.kind.text);
     body.deferred.is_empty() && kinds.all(|kind| USED.contains(&kind))
@@ -192,7 +192,7 @@ fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Di
     let before = text[..offset].trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if let Some(number) = too_large(&text[before.len()..]) {
         let range = before.len() + number.start..before.len() + number.end;
-        return Diagnostic::error(Code::Limit, "this number is too large to be written down")
+        return Diagnostic::error(Code::Limit, "this number is too large for a literal")
             .label(span(file, &range), "the limit is about 10^308")
             .help("compute it, or write it in quotes and convert it with `tonumber`");
     }

@@ -1,13 +1,12 @@
 //! Recognises `globals` blocks whose content need not be parsed until it is needed.
 //!
-//! Repositories have thousands of globals, and most commands use none. Building their tree takes far longer
-//! than reading the files, so the content of a block is left alone if a look at it, without building
-//! anything, shows that it has no syntax error. Only plain content is recognised: attributes with literals,
-//! names, operators, calls, collections, `for` and simple templates. A block with anything else goes to
-//! the parser, so this module never has to know what is wrong.
+//! Repositories have thousands of globals, and most commands use none. Building their tree takes far longer than
+//! reading the files, so the content of a block is left alone if a scan that builds nothing finds no syntax error.
+//! Only plain content is recognised: attributes with literals, names, operators, calls, collections, `for` and simple
+//! templates. A block with anything else goes to the parser, so this module never has to report errors.
 //!
-//! Most functions go over what they are named after: they take the text that begins with it and return
-//! the text that follows, or `None` if they do not recognise it.
+//! Most functions skip the item that they are named after: they take a text that begins with it and return the rest,
+//! or `None` if they do not recognise it.
 
 mod expression;
 
@@ -64,7 +63,7 @@ impl Places {
     }
 }
 
-/// Goes over one block.
+/// Skips one block.
 fn top_level<'t>(text: &'t [u8], places: Places, found: &mut Vec<Skimmed>) -> Option<&'t [u8]> {
     let start = blank_lines(text);
     let name = |name: &[u8], start, after| {
@@ -201,7 +200,7 @@ fn rest_of_block(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Goes over attributes, each on lines of its own, up to the closing brace.
+/// Skips attributes, each on lines of its own, up to the closing brace.
 fn attributes(text: &[u8]) -> Option<&[u8]> {
     let mut rest = spaces(text);
     if rest.starts_with(b"}") {
@@ -224,7 +223,7 @@ fn attributes(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns whether a byte stands for itself in a string.
+/// Returns whether a byte is literal in a string.
 fn is_plain(byte: u8) -> bool {
     IS_PLAIN[usize::from(byte)]
 }
@@ -240,7 +239,7 @@ static IS_IN_WORD: [bool; 256] = {
     table
 };
 
-/// Whether a byte stands for itself in a string, by byte.
+/// Whether a byte is literal in a string, by byte.
 static IS_PLAIN: [bool; 256] = {
     let mut table = [true; 256];
     let mut byte = 0_u8;

@@ -1,4 +1,4 @@
-//! Words of a command line as templates: what could stand between the quotes of a string.
+//! Words of a command line as templates: the text inside a quoted string.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::Expr;
 use crate::source::FileId;
 
-/// What is put around a word to parse it.
+/// The quotes around a word for the parser.
 const QUOTE: &str = "\"";
 
 /// Parses a word as the text between the quotes of a string. Places count from the start of the word.
@@ -30,7 +30,7 @@ pub fn parse_word(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
             };
             Problem::LineFeed(at.saturating_sub(QUOTE.len()))
         }
-        // The word has ended the string, and goes on as another expression.
+        // The word has ended the string, and continues as another expression.
         Ok(_) => Problem::Quote(text.find('"').unwrap_or(text.len())),
         Err(error) => Problem::find(text).unwrap_or_else(|| {
             let offset = error.location().offset().saturating_sub(QUOTE.len());
@@ -87,12 +87,12 @@ enum Problem {
 
 impl Problem {
     fn diagnostic(self, file: FileId) -> Diagnostic {
-        let literally = "to have `${` or `%{` as text, write `$${` or `%%{`";
+        let literally = "for a literal `${` or `%{`, write `$${` or `%%{`";
         let (at, label, help) = match self {
             Problem::Quote(at) => (
                 at..at + 1,
                 "this ends the word",
-                "with `--eval`, a word is like the text between the quotes of a string: write `\\\"`",
+                "with `--eval`, a word is the text inside a quoted string: write `\\\"`",
             ),
             Problem::Escape(range) => (
                 range,
@@ -101,11 +101,11 @@ impl Problem {
             ),
             Problem::LineFeed(at) => (
                 at..at,
-                "a string ends on the line that it begins on",
+                "a string must end on the line where it begins",
                 "write `\\n` for a line feed",
             ),
             Problem::Open(range) => (range, "this is never closed", literally),
-            Problem::Other(at) => (at..at, "what follows cannot be understood", literally),
+            Problem::Other(at) => (at..at, "the text from here on cannot be parsed", literally),
         };
         Diagnostic::error(Code::Syntax, "this is not a template")
             .label(span(file, &at), label)

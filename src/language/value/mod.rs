@@ -1,7 +1,7 @@
-//! What an expression evaluates to.
+//! The values of expressions.
 //!
-//! Values follow the type system of Terraform: a tuple differs from a list, whose elements have one
-//! type, and an object from a map.
+//! Values follow the type system of Terraform: a tuple differs from a list, whose elements have one type, and an
+//! object from a map.
 
 mod collection;
 mod convert;

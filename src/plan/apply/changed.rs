@@ -1,4 +1,4 @@
-//! Which stacks' outputs have changed during this run, and which stacks run after them.
+//! Stacks whose outputs have changed during this run, as seen by the stacks after them.
 
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
@@ -8,7 +8,7 @@ pub(super) struct ChangedOutputs {
     before: Precedence,
     /// By node: for a stack with work, whether its outputs have changed.
     set: Vec<Option<bool>>,
-    /// By node: for the others, whether outputs before them have changed, once asked for.
+    /// By node: for the others, whether outputs before them have changed, cached.
     known: Vec<Option<bool>>,
 }
 
@@ -28,13 +28,13 @@ impl ChangedOutputs {
         let before = self.set[node];
         self.set[node] = Some(has_changed || before == Some(true));
         if before.or(self.known[node]).is_some() {
-            // The stack has work after all, or more work: results found through it may be outdated.
+            // The stack has new work, so cached results may be outdated.
             self.known.fill(None);
         }
     }
 
     /// Returns whether outputs of the nearest preceding stacks with work have changed, looking
-    /// through stacks without work. Valid only once these have ended.
+    /// through stacks without work. Valid only after these have ended.
     pub(super) fn before(&mut self, stack: StackIndex) -> bool {
         // A node, its next predecessor to visit, and the result of those visited.
         let mut open = vec![(stack.get(), 0, false)];
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_no_problem() {
+    fn acyclic_accepts_long_chains() {
         let n = 200_000_u32;
         let edges: Vec<(u32, u32)> = (1..n).map(|node| (node - 1, node)).collect();
         let mut changed = changed(n as usize, &edges);

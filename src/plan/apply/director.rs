@@ -1,4 +1,4 @@
-//! The decisions that are taken while a plan is applied.
+//! Decides what each turn does while a plan is applied.
 
 mod added;
 mod checked;
@@ -34,13 +34,13 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
     pub(super) updated: UpdatedStacks<'p>,
-    /// The stacks that have been applied so far, and whether that changed anything.
+    /// The stacks applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
     pub(super) destroyed: BTreeSet<StackIndex>,
     pub(super) kept: Vec<KeptGeneration>,
     pub(super) init: bool,
     pub(super) allows_new_changes: bool,
-    pub(super) is_again: bool,
+    pub(super) is_partly_applied: bool,
     pub(super) unread: Vec<(StackPath, String)>,
     pub(super) checker: Option<Checker<'p>>,
     pub(super) failed_checks: Vec<FailedCheck>,
@@ -58,7 +58,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     fn check_protected(&self, number: usize, answer: Option<&DriverAnswer>) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let action = match (turn.operation, turn.kind) {
-            // Drifted resources are already removed.
+            // Drifted resources no longer exist.
             (_, PlanKind::RefreshOnly) => return Ok(()),
             (Operation::Destroy, _) => PlannedAction::Delete,
             _ => PlannedAction::Update,
@@ -88,8 +88,8 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         &self.unread
     }
 
-    /// Checks that the preconditions hold and that no update during this run triggers a
-    /// replacement: only a plan may decide to destroy.
+    /// Checks that the preconditions hold and that no update in this run triggers a replacement:
+    /// only a plan may decide to destroy.
     fn check_rules(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         // Checked before the destroy as well: a stack that cannot be recreated is kept.
@@ -155,7 +155,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     fn mode_of_attempt(&mut self, number: usize, attempt: u32) -> ApplyMode {
         let turn = &self.turns[number];
         let stack = &turn.stack;
-        let is_first = attempt == 1 && !self.is_again;
+        let is_first = attempt == 1 && !self.is_partly_applied;
         let can_plan = turn.roles.contains(&ApplyStepRole::Driver(StepRole::Plan));
         if turn.operation == Operation::Apply && stack.is_conditional {
             let has_work = stack.work.apply && stack.shown.action.is_some();
@@ -170,10 +170,10 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 return ApplyMode::Nothing;
             }
         } else if turn.is_as_shown && is_first {
-            return ApplyMode::AsShown;
+            return ApplyMode::ShownPlan;
         }
         if can_plan {
-            ApplyMode::Anew
+            ApplyMode::Replanned
         } else {
             ApplyMode::Unplanned
         }
@@ -187,11 +187,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
         let is_work = match turn.attempt.course {
             ApplyMode::Nothing => false,
-            ApplyMode::AsShown => {
+            ApplyMode::ShownPlan => {
                 turn.check_shown_plan().map_err(Failure::Refused)?;
                 true
             }
-            // No one knows yet which changes it would make.
+            // Its changes are still unknown.
             ApplyMode::Unplanned => {
                 let is_approved = turn.is_approved();
                 // No plan has shown that it may be destroyed.
@@ -200,7 +200,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                 }
                 is_approved
             }
-            ApplyMode::Anew => {
+            ApplyMode::Replanned => {
                 let has_changes = step.changes.is_some_and(|changes| changes.has_changes);
                 let answer = turn.answer(has_changes).map_err(Failure::Refused)?;
                 let is_work = match turn.operation {
@@ -219,22 +219,22 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
                     self.check_protected(number, Some(&answer))?;
                 }
                 let turn = &mut self.turns[number];
-                let is_again = self.is_again || turn.attempt.number > 1;
+                let is_partly_applied = self.is_partly_applied || turn.attempt.number > 1;
                 let may_differ = self.allows_new_changes || turn.followup.is_some();
                 if is_work && turn.operation == Operation::Apply {
                     let shown = &turn.stack.shown;
                     let within = match (may_differ, may_destroy) {
                         (true, true) => Ok(()),
-                        (true, false) => shown.check_destroys(&answer, is_again),
-                        (false, _) => shown.check(&answer, is_again),
+                        (true, false) => shown.check_destroys(&answer, is_partly_applied),
+                        (false, _) => shown.check(&answer, is_partly_applied),
                     };
                     within.map_err(|not_shown: UnshownChanges| {
-                        let way_out = if may_differ {
+                        let fix = if may_differ {
                             "; to allow that, add `--allow-resource-destroy`"
                         } else {
                             ""
                         };
-                        Failure::Refused(format!("{not_shown}{way_out}"))
+                        Failure::Refused(format!("{not_shown}{fix}"))
                     })?;
                 }
                 let is_apply = turn.operation == Operation::Apply;
@@ -258,7 +258,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
 type RecordedOutputs = BTreeMap<String, String>;
 
 impl ApplyDirector<'_, '_> {
-    /// Takes the answer about a stack that was only read; returns whether there is one. If not, its
+    /// Takes the answer about a stack that is only read; returns whether there is one. If not, its
     /// entry is kept, and its dependents do not count as up to date.
     fn read_answer(&mut self, number: usize) -> bool {
         let turn = &mut self.turns[number];
@@ -302,7 +302,7 @@ impl ApplyDirector<'_, '_> {
         let Some(outputs) = outputs else {
             return Ok(None);
         };
-        // Without a state, the outputs before the apply are the only reference.
+        // Without a state, only the outputs before the apply can be compared.
         let before = stack.outputs_before.as_ref().map(Outputs::digests);
         let earlier = stack.recorded.as_ref().or(before.as_ref());
         let salted = outputs.salting(self.updated.named(here), earlier, has_acted)?;
@@ -338,21 +338,22 @@ impl Director for ApplyDirector<'_, '_> {
         let turn = &self.turns[number];
         let course = turn.attempt.course;
         // Even if nothing is done, conditions may need its outputs.
-        let is_only_looked_at = course == ApplyMode::Nothing && turn.stack.checks.is_looked_at;
+        let reads_outputs = course == ApplyMode::Nothing && turn.stack.checks.needs_outputs;
         match turn.roles[step.step] {
             _ if turn.attempt.is_unconfirmed => Ok(false),
             ApplyStepRole::Check => self.check_after(number).map(|()| false),
             ApplyStepRole::Driver(StepRole::Validate) => Ok(false),
-            ApplyStepRole::Driver(StepRole::Init) if is_only_looked_at => Ok(turn.needs_init()),
-            ApplyStepRole::Driver(StepRole::Outputs) if is_only_looked_at => Ok(true),
+            ApplyStepRole::Driver(StepRole::Init) if reads_outputs => Ok(turn.needs_init()),
+            ApplyStepRole::Driver(StepRole::Outputs) if reads_outputs => Ok(true),
             _ if course == ApplyMode::Nothing => Ok(false),
             ApplyStepRole::Driver(StepRole::Init) => {
                 Ok(self.init && step.attempt == 1 || turn.needs_init())
             }
-            ApplyStepRole::Driver(StepRole::Plan) => Ok(course == ApplyMode::Anew),
-            ApplyStepRole::Driver(StepRole::Show) => {
-                Ok(matches!(course, ApplyMode::Anew | ApplyMode::AsShown))
-            }
+            ApplyStepRole::Driver(StepRole::Plan) => Ok(course == ApplyMode::Replanned),
+            ApplyStepRole::Driver(StepRole::Show) => Ok(matches!(
+                course,
+                ApplyMode::Replanned | ApplyMode::ShownPlan
+            )),
             ApplyStepRole::Confirm => self.is_work(number, step),
             ApplyStepRole::Driver(StepRole::Act) => {
                 let is_work = self.is_work(number, step)?;
@@ -361,7 +362,7 @@ impl Director for ApplyDirector<'_, '_> {
             }
             ApplyStepRole::Driver(StepRole::Outputs) => Ok(turn.has_acted
                 || turn.operation == Operation::Ask
-                || turn.stack.checks.is_looked_at
+                || turn.stack.checks.needs_outputs
                 || turn.lacks_outputs()),
         }
     }
@@ -399,7 +400,7 @@ impl Director for ApplyDirector<'_, '_> {
             Outcome::Failed(_) => has_failed_checks,
             Outcome::Unconfirmed | Outcome::Skipped { .. } | Outcome::Cancelled(_) => return None,
         };
-        // An old generation that is kept is unchanged.
+        // A kept old generation is unchanged.
         if self.turns[number].attempt.is_kept {
             return None;
         }
@@ -418,7 +419,7 @@ impl Director for ApplyDirector<'_, '_> {
         let ApplyAttempt { course, answer, .. } = &turn.attempt;
         let has_acted = turn.has_acted;
         let is_complete = match (course, answer) {
-            (ApplyMode::Anew, Some(answer)) => answer.is_complete,
+            (ApplyMode::Replanned, Some(answer)) => answer.is_complete,
             _ => stack.is_complete,
         };
         let mut findings = Findings {

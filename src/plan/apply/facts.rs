@@ -1,4 +1,4 @@
-//! The input of policies after a turn: the planned and the applied changes.
+//! The input of policies after a turn: planned and applied changes.
 
 use super::turn::{ApplyMode, ApplyTurn};
 use crate::driver::{ChangeKind, ChangedPlan};
@@ -21,13 +21,16 @@ impl ApplyTurn<'_> {
         }
     }
 
-    /// Returns the planned changes: the stack itself, if its driver names no resources.
+    /// Returns the planned changes, or the stack itself if its driver names no resources.
     fn planned(&self, ending: &Ending) -> Result<ChangedPlan, NoAnswer> {
         if self.attempt.number == 0 {
             return Ok(ChangedPlan::default()); // its time never came
         }
         if self.stack.driver.tool.is_some() {
-            let shows = matches!(self.attempt.course, ApplyMode::AsShown | ApplyMode::Anew);
+            let shows = matches!(
+                self.attempt.course,
+                ApplyMode::ShownPlan | ApplyMode::Replanned
+            );
             // An attempt may fail before its tool has shown a plan.
             let is_needed = self.attempt.is_work.is_some() || ending.outcome == Outcome::Succeeded;
             return match changed(&self.folder) {

@@ -1,7 +1,8 @@
 //! Turns that are added to an apply: each plans its stack when it begins, and applies the plan if
 //! that is approved.
 //!
-//! The plan never showed these turns, so an approval covers any change that they make; none
+//! The user never saw a plan for these turns, so an approval covers any change that they make. None
+//! of them destroys its stack. This module does not know who adds them.
 //! destroys its stack. This module does not know who adds them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +30,7 @@ pub struct FollowUpStack<'p> {
     pub driver: Driver<'p>,
     /// Why the stack must not be touched, if so.
     pub problem: Option<String>,
-    /// Whether none of it exists, as far as is known.
+    /// Whether none of it exists, as far as known.
     pub is_new: bool,
     pub backend: Option<String>,
     pub recorded: Option<BTreeMap<String, String>>,
@@ -69,12 +70,12 @@ impl<'p> ApplyFollowUps<'_, 'p> {
         known.backend.clone_from(backend);
     }
 
-    /// Returns a stack's turn as far as known now. `is_looked_at`: conditions may need its outputs.
+    /// Returns a stack's turn as far as known now. `needs_outputs`: conditions may need its outputs.
     pub(super) fn turn(
         &self,
         stack: StackIndex,
         folder: PathBuf,
-        is_looked_at: bool,
+        needs_outputs: bool,
     ) -> ApplyTurn<'p> {
         let known = &self.stacks[stack.get()];
         let rules = self.codes.tree.project.rules_of(stack);
@@ -110,7 +111,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             checks: TurnChecks {
                 failed: None,
                 has_postconditions: conditions.any(|it| it.kind == ConditionKind::Postcondition),
-                is_looked_at,
+                needs_outputs,
             },
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,

@@ -1,8 +1,8 @@
 //! Applies a plan: its turns in one order, and the decisions while they run.
 //!
-//! A turn with work and nothing before it applies the plan that was shown. A turn after stacks with
-//! work is planned again when it begins, and applied if the new plan is within what was shown. This
-//! module asks no one for approval, and knows no plan files.
+//! A turn that has work and waits for no other work applies the plan that was shown. A turn after
+//! stacks with work is planned again when it begins, and applied if the new plan stays within the
+//! shown one. This module asks for no approval and knows no plan files.
 
 mod changed;
 mod director;
@@ -68,7 +68,7 @@ pub struct ApplyStack<'p> {
     /// Its outputs if nothing is done, if known.
     pub outputs: Option<Outputs>,
     pub recorded: Option<BTreeMap<String, String>>,
-    /// Whether it is recorded although nothing is to be done.
+    /// Whether it is recorded although nothing is done.
     pub is_recorded: bool,
     pub checks: TurnChecks,
     /// The digests of the outputs that it was applied with, by name in `replace_triggered_by`.
@@ -77,19 +77,19 @@ pub struct ApplyStack<'p> {
     pub may_destroy_resources: bool,
     /// Whether it is destroyed right before it is applied if its triggers have changed by then.
     pub is_late: bool,
-    /// The stacks with a new generation in this plan from which its environment is computed.
+    /// The stacks with a new generation in this plan that its environment is computed from.
     pub generations: BTreeSet<StackIndex>,
-    /// For an old generation: the stacks that have to be applied before it is destroyed.
+    /// For an old generation: the stacks that must be applied before it is destroyed.
     pub leaving: Vec<LeavingUser>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct TurnChecks {
-    /// Why a precondition fails, if one is already known to.
+    /// Why a precondition is already known to fail.
     pub failed: Option<String>,
     pub has_postconditions: bool,
     /// Whether conditions may need its outputs.
-    pub is_looked_at: bool,
+    pub needs_outputs: bool,
 }
 
 #[derive(Debug)]
@@ -107,13 +107,13 @@ pub struct ApplyOptions<'a> {
     pub jobs: NonZeroUsize,
     pub on_error: OnError,
     pub allows_new_changes: bool,
-    /// Whether a part of the plan may have been applied already.
-    pub is_again: bool,
+    /// Whether part of the plan may already have been applied.
+    pub is_partly_applied: bool,
     pub keeps_state: bool,
     pub may_add: bool,
     /// Whether the plan was rejected: none of its turns starts.
     pub is_rejected: bool,
-    /// The stacks with work that were applied before: others may not know their outputs.
+    /// The stacks with work that were applied before: others may not have used their outputs yet.
     pub done: &'a [StackIndex],
     pub lock_timeout: Option<Duration>,
 }
@@ -142,8 +142,8 @@ pub struct TurnPlaces {
     pub ranks: Vec<u32>,
 }
 
-/// Prepares an apply: orders its turns, evaluates commands, looks programs up. `put_plan` copies
-/// the shown plan of a stack's tool to a path. After an error nothing may run.
+/// Prepares an apply: orders its turns, evaluates commands, finds programs. `put_plan` copies the
+/// shown plan of a stack's tool to a path. If it fails, nothing may run.
 pub fn prepare<'a, 'p>(
     surroundings: ApplyProject<'a, 'p>,
     stacks: &[ApplyStack<'p>],
@@ -242,7 +242,7 @@ pub fn prepare<'a, 'p>(
             kept: Vec::new(),
             init: options.init,
             allows_new_changes: options.allows_new_changes,
-            is_again: options.is_again,
+            is_partly_applied: options.is_partly_applied,
             unread: Vec::new(),
             checker: None,
             followups: None,
@@ -264,7 +264,7 @@ fn ordered(
     for (stack, work) in of_tree.filter_map(|it| Some((it.stack.here()?, it.work))) {
         works[stack.get()] = work;
     }
-    let gone = stacks
+    let removed = stacks
         .iter()
         .filter(|it| it.stack.here().is_none())
         .map(|it| codes.path(it.stack).as_str())
@@ -274,7 +274,7 @@ fn ordered(
         .filter(|it| it.is_late)
         .filter_map(|it| Some(it.stack.here()?.get()))
         .collect();
-    PlannedOrder::with_late(project, graph, document, &works, (&gone, &late))
+    PlannedOrder::with_late(project, graph, document, &works, (&removed, &late))
 }
 
 impl TurnPlaces {

@@ -9,7 +9,7 @@ use crate::run::turn::Operation;
 const ANOTHER: &str = "the plan in the file differs from the one that is shown";
 
 impl ApplyTurn<'_> {
-    /// Compares the tool's plan with what was shown, and with the operation. Drivers without a tool
+    /// Compares the tool's plan with the shown one, and with the operation. Drivers without a tool
     /// have no plan to compare. The error is a message.
     pub(super) fn check_shown_plan(&self) -> Result<(), String> {
         let driver = &self.stack.driver;

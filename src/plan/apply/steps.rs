@@ -1,4 +1,4 @@
-//! The steps of a turn of an apply, and their commands.
+//! The steps of an apply's turns, and their commands.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::plan::commands::{CommandPreparation, step_of};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
-/// The steps of a turn: the role of each, with its command.
+/// Each step with its role and command.
 pub(super) type Steps = Vec<(ApplyStepRole, Step, Option<Task>)>;
 
 pub(super) struct PlannedStep<'p> {
@@ -41,7 +41,7 @@ pub(super) fn steps<'p>(
     } = state.stack;
     let TurnChecks {
         has_postconditions,
-        is_looked_at,
+        needs_outputs,
         ..
     } = *checks;
     let mut before: Vec<StepPlan<'p>> = driver.init().into_iter().collect();
@@ -56,8 +56,8 @@ pub(super) fn steps<'p>(
         if !destroys {
             acting.extend(driver.outputs());
         }
-    } else if driver.tool.is_none() || is_looked_at {
-        // The plans of the tools have the outputs, except for sensitive values.
+    } else if driver.tool.is_none() || needs_outputs {
+        // The tools' plans contain the outputs, except for sensitive values.
         acting.extend(driver.outputs());
     }
     let of_driver = |command: StepPlan<'p>| PlannedStep {
@@ -78,7 +78,7 @@ pub(super) fn steps<'p>(
     all.chain(checked).collect()
 }
 
-/// Returns the steps of a turn with their commands; `None` if something is wrong.
+/// Returns the steps of a turn with their commands; `None` if there are problems.
 pub(super) fn commands(
     preparation: &mut CommandPreparation<'_, '_>,
     state: &mut ApplyTurn<'_>,
@@ -104,7 +104,7 @@ pub(super) fn commands(
 }
 
 impl ApplyTurn<'_> {
-    /// Takes over its steps; returns them and their commands.
+    /// Stores the steps in the turn; returns them and their commands.
     pub(super) fn take(&mut self, steps: Steps) -> (Vec<Step>, Vec<Task>) {
         let mut taken = Vec::with_capacity(steps.len());
         let mut tasks = Vec::with_capacity(steps.len());

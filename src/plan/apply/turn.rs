@@ -34,13 +34,13 @@ pub(super) struct ApplyTurn<'p> {
     pub(super) kind: PlanKind,
     pub(super) asked: AskedAction,
     pub(super) roles: Vec<ApplyStepRole>,
-    /// The path that exists once `init` has run, if there is one.
+    /// The path that exists once `init` has run, if the tool has one.
     pub(super) initialized: Option<PathBuf>,
     pub(super) folder: PathBuf,
     pub(super) root: PathBuf,
     pub(super) plan: Option<Task>,
     pub(super) has_plan: bool,
-    /// Whether that plan can be applied as it is.
+    /// Whether that plan can be applied unchanged.
     pub(super) is_as_shown: bool,
     pub(super) attempt: ApplyAttempt,
     /// Whether any attempt is known to have changed something.
@@ -73,15 +73,12 @@ pub(super) struct ApplyAttempt {
 pub(super) enum ApplyMode {
     #[default]
     Nothing,
-    /// Applies the plan that was shown.
-    AsShown,
-    /// Plans again, then applies.
-    Anew,
+    ShownPlan,
+    Replanned,
     /// Applies without a plan, since the driver cannot plan.
     Unplanned,
 }
 
-/// The extra state of an added turn.
 #[derive(Debug)]
 pub(super) struct FollowUpState {
     pub(super) is_approved: bool,
@@ -110,7 +107,8 @@ impl<'p> ApplyTurn<'p> {
             }
             _ => (operation, PlanKind::Normal, stack.asked),
         };
-        // The plan of a replace covers its destroy; if that depends on others, only the apply.
+        // The plan of a replace covers its destroy, or only its apply if the destroy depends on
+        // others.
         let is_shown_half = match operation {
             Operation::Destroy => !stack.is_late,
             _ => !stack.work.destroy || stack.is_late,
@@ -185,12 +183,12 @@ impl ApplyTurn<'_> {
         }
     }
 
-    /// Returns whether outputs have to be recorded that are unknown although nothing changes: the
+    /// Returns whether outputs must be recorded that are unknown although nothing changes: the
     /// plans of custom drivers do not have them.
     pub(super) fn lacks_outputs(&self) -> bool {
-        let is_on_record = self.roles.contains(&ApplyStepRole::Confirm);
-        is_on_record
-            && self.attempt.course == ApplyMode::Anew
+        let is_recorded = self.roles.contains(&ApplyStepRole::Confirm);
+        is_recorded
+            && self.attempt.course == ApplyMode::Replanned
             && self.stack.driver.tool.is_none()
             && self.stack.recorded.is_none()
     }
@@ -224,7 +222,7 @@ impl ApplyTurn<'_> {
         Ok(Some(refreshed.unwrap_or(outputs)))
     }
 
-    /// Returns whether its changes are approved, as all changes are that a plan has shown.
+    /// Returns whether its changes are approved. All changes that a plan has shown are.
     pub(super) fn is_approved(&self) -> bool {
         let followup = self.followup.as_ref();
         followup.is_none_or(|followup| followup.is_approved)

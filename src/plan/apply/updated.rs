@@ -1,4 +1,4 @@
-//! Which stacks a run has updated, and which stacks that replaces.
+//! The stacks that a run has updated, and the stacks that it must therefore replace.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,7 +7,6 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::reference::{Reference, ReferenceKind, References};
 
-/// The stacks that a run has updated so far.
 #[derive(Debug)]
 pub(super) struct UpdatedStacks<'p> {
     project: &'p Project,
@@ -17,7 +16,7 @@ pub(super) struct UpdatedStacks<'p> {
     named: BTreeMap<StackIndex, BTreeSet<String>>,
     /// The sequence number of each stack's last update, and the digests of its outputs, if known.
     stacks: BTreeMap<StackIndex, (usize, Option<BTreeMap<String, String>>)>,
-    /// The number of updates when a stack was applied: up to there they no longer replace it.
+    /// The number of updates when a stack was applied. Later updates may still replace it.
     seen: HashMap<StackIndex, usize>,
     n_updates: usize,
 }

@@ -1,9 +1,9 @@
-//! Whether the changes that a tool would make now are within those that a plan has shown.
+//! Checks that the changes that a tool would make now are within those that a plan has shown.
 //!
-//! A provisional entry was planned before a stack that it runs after was applied: it may create and
-//! update anything, and so may an entry that is decided during the apply. The second half of a
-//! replace may create anything. The plan must show every other change: its address, its actions and
-//! its known values. Only resources that it shows are destroyed or replaced.
+//! A provisional entry was planned before a stack that it runs after was applied. It may create and
+//! update anything, as may an entry that the apply decides. The second half of a replace may create
+//! anything. The plan must have shown every other change: its address, its actions and its known
+//! values. Only resources that it has shown are destroyed or replaced.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::printable::printable;
 
 #[derive(Debug, Clone)]
 pub struct ShownChanges {
-    /// `None` if the action is decided during the apply.
+    /// `None` if the apply decides the action.
     pub action: Option<PlannedAction>,
     pub counts: Option<ChangeCounts>,
     pub resources: Vec<ResourceChange>,
-    /// The digest of the changes, if the driver has answered one.
+    /// The digest of the changes, if the driver reports one.
     pub changes: Option<String>,
     /// Whether a stack that it runs after was applied later: its creates and updates may differ.
     pub is_provisional: bool,
@@ -75,15 +75,19 @@ impl ShownChanges {
         }
     }
 
-    /// Checks the changes that a tool would make now. `is_again`: a part of the plan may have been
-    /// applied already. Then the rest of it is within the plan, and so is replacing a resource
-    /// whose creation was not finished.
-    pub fn check(&self, answer: &DriverAnswer, is_again: bool) -> Result<(), UnshownChanges> {
+    /// Checks the changes that a tool would make now. `is_partly_applied`: part of the plan may already have
+    /// been applied. Then the rest of it is within the plan, and so is replacing a resource whose
+    /// creation did not finish.
+    pub fn check(
+        &self,
+        answer: &DriverAnswer,
+        is_partly_applied: bool,
+    ) -> Result<(), UnshownChanges> {
         if answer.action == Some(DriverAction::Replace) {
             return Err(UnshownChanges::counted(answer.counts));
         }
         if answer.resources.is_empty() {
-            return self.check_counts(answer, is_again);
+            return self.check_counts(answer, is_partly_applied);
         }
         let shown: HashMap<&str, &ResourceChange> = self
             .resources
@@ -98,8 +102,8 @@ impl ShownChanges {
             let known = known
                 .or_else(|| shown.get(resource.base_address()))
                 .copied();
-            if self.may_add(resource, known, is_again)
-                || known.is_some_and(|known| self.covers(known, resource, is_again))
+            if self.may_add(resource, known, is_partly_applied)
+                || known.is_some_and(|known| self.covers(known, resource, is_partly_applied))
             {
                 continue;
             }
@@ -123,11 +127,11 @@ impl ShownChanges {
         })
     }
 
-    /// Checks only that nothing is destroyed that the plan does not show.
+    /// Checks only that nothing is destroyed that the plan has not shown.
     pub fn check_destroys(
         &self,
         answer: &DriverAnswer,
-        is_again: bool,
+        is_partly_applied: bool,
     ) -> Result<(), UnshownChanges> {
         if !answer.destroys_resources() {
             return Ok(());
@@ -136,7 +140,7 @@ impl ShownChanges {
             is_provisional: true,
             ..self.clone()
         };
-        shown.check(answer, is_again)
+        shown.check(answer, is_partly_applied)
     }
 
     /// Returns whether a change is allowed without having been shown.
@@ -144,39 +148,50 @@ impl ShownChanges {
         &self,
         resource: &ResourceChange,
         known: Option<&ResourceChange>,
-        is_again: bool,
+        is_partly_applied: bool,
     ) -> bool {
         let is = |actions: &[&str]| resource.actions == actions;
-        let is_rest = is_again && resource.is_tainted && (is(&["delete", "create"]));
+        let is_rest = is_partly_applied && resource.is_tainted && (is(&["delete", "create"]));
         match self.action {
             Some(PlannedAction::Delete) => is(&["delete"]),
             None | Some(_) if self.is_provisional => is(&["create"]) || is(&["update"]) || is_rest,
             // An earlier attempt created it.
             Some(PlannedAction::Create) => {
-                is_again && is(&["update"]) && known.is_some_and(|it| values_agree(it, resource))
+                is_partly_applied
+                    && is(&["update"])
+                    && known.is_some_and(|it| values_agree(it, resource))
             }
             // Its plan shows only the first half, the destroy.
             Some(PlannedAction::Replace) => {
-                is(&["create"]) || is_again && is(&["update"]) || is_rest
+                is(&["create"]) || is_partly_applied && is(&["update"]) || is_rest
             }
             None | Some(_) => false,
         }
     }
 
-    /// Returns whether a shown change covers this one. The values of a provisional entry do not count:
-    /// they depend on later applies.
-    fn covers(&self, shown: &ResourceChange, now: &ResourceChange, is_again: bool) -> bool {
+    /// Returns whether a shown change covers this one. The values of a provisional entry do not
+    /// count: they depend on later applies.
+    fn covers(
+        &self,
+        shown: &ResourceChange,
+        now: &ResourceChange,
+        is_partly_applied: bool,
+    ) -> bool {
         let is_same = shown.address == now.address && shown.actions == now.actions;
         let has = |action: &str| shown.actions.iter().any(|it| it == action);
         let is_rest = || {
             let is_part = now.actions.iter().all(|action| has(action));
-            is_again && (is_part || now.is_tainted && has("create"))
+            is_partly_applied && (is_part || now.is_tainted && has("create"))
         };
         (is_same || is_rest()) && (self.is_provisional || values_agree(shown, now))
     }
 
     /// Checks the answer of a driver that names no resources.
-    fn check_counts(&self, answer: &DriverAnswer, is_again: bool) -> Result<(), UnshownChanges> {
+    fn check_counts(
+        &self,
+        answer: &DriverAnswer,
+        is_partly_applied: bool,
+    ) -> Result<(), UnshownChanges> {
         let now = answer.counts;
         let removes = now.is_some_and(|now| now.remove > 0);
         let is_within = match self.action {
@@ -187,11 +202,11 @@ impl ShownChanges {
             }
             None | Some(PlannedAction::Replace) => !removes,
             Some(_) => match (&self.changes, &answer.changes, &self.counts, now) {
-                // Tools give both; changes of outputs alone are no changes of resources.
+                // Tools report both; changes of outputs alone change no resources.
                 (Some(_), Some(_), ..) if now == Some(ChangeCounts::default()) => true,
                 (Some(shown), Some(now), ..) if shown == now => true,
-                // The rest of a plan that was applied in part has another digest.
-                (Some(_), Some(_), counts, _) if !is_again || counts.is_none() => false,
+                // The rest of a partially applied plan has another digest.
+                (Some(_), Some(_), counts, _) if !is_partly_applied || counts.is_none() => false,
                 (_, _, None, _) => !removes,
                 (_, _, Some(_), None) => false,
                 (_, _, Some(shown), Some(now)) => {
@@ -206,7 +221,7 @@ impl ShownChanges {
     }
 }
 
-/// Returns whether all values that were known are still the same; a deleted resource has none.
+/// Returns whether all values that were known are unchanged; a deleted resource has none.
 fn values_agree(shown: &ResourceChange, now: &ResourceChange) -> bool {
     if now.values.is_empty() {
         return true;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use crate::printable::printable;
 
-/// Why an archive was not written. An existing file is left unchanged.
+/// Why an archive was not written. An existing file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveWriteError {
-    /// The path holds something that must not be replaced.
+    /// The path has something that must not be replaced.
     #[error("`{file}` is {found}: name a regular file for the plan")]
     Target { file: String, found: &'static str },
     #[error("failed to write `{file}`: the directory `{directory}` does not exist")]
@@ -18,15 +18,14 @@ pub enum ArchiveWriteError {
     /// The plan of a tool cannot be read.
     #[error("failed to read `{file}`, the plan of a tool: {error}")]
     Source { file: String, error: io::Error },
-    /// More than an archive can hold.
     #[error("`{file}` cannot hold more than {limit}: select fewer stacks")]
     TooLarge { file: String, limit: String },
 }
 
-/// Why an archive, or something in it, was not read.
+/// Why an archive, or an entry of it, was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveReadError {
-    /// Not as [`write()`](super::write()) writes it: damaged, or from another program.
+    /// Not an archive that [`write()`](super::write()) writes: damaged, or from another program.
     #[error("`{file}` {problem}")]
     Refused {
         file: String,
@@ -39,7 +38,7 @@ pub enum ArchiveReadError {
     Extract { to: String, error: io::Error },
 }
 
-/// Completes a sentence that begins with the name of the archive.
+/// Completes a sentence that begins with the archive's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveProblem {
     /// A directory, a pipe, a device.
@@ -47,10 +46,8 @@ pub enum ArchiveProblem {
     NotRegular,
     #[error("is empty")]
     Empty,
-    /// No zip archive.
     #[error("is not a plan: it does not begin like a zip archive")]
     NoZip,
-    /// An archive of another program.
     #[error(
         "is a zip archive, but not a plan of `orch plan -o` (unpack it first if it is an artifact)"
     )]
@@ -66,7 +63,7 @@ pub enum ArchiveProblem {
     TooLarge(String),
     #[error("has a damaged table of contents")]
     Directory,
-    /// An entry's name differs from the expected one: it may lead out of the archive, or be a
+    /// An entry's name differs from the expected one: it may point outside the archive, or be a
     /// duplicate.
     #[error("has an entry `{found}` where `{expected}` belongs")]
     Name {
@@ -84,7 +81,7 @@ pub enum ArchiveProblem {
     /// An entry uses a zip feature that plans do not need.
     #[error("has an entry `{0}` that was not written by orch")]
     Foreign(String),
-    /// The local header and the table of contents disagree.
+    /// The local header and the central directory disagree.
     #[error("has contradictory headers for its entry `{0}`")]
     Contradiction(String),
     /// Entries overlap, or there is a gap between them.
@@ -92,14 +89,14 @@ pub enum ArchiveProblem {
     Place(String),
     #[error("has a `manifest.json` that does not list its entries")]
     Manifest,
-    /// The size or the digest of an entry differs from the list.
-    #[error("is damaged: `{0}` is not what was written")]
+    /// The size or the digest of an entry differs from the manifest.
+    #[error("is damaged: `{0}` does not match the manifest")]
     Damaged(String),
     #[error("has no entry `{0}`")]
     Missing(String),
 }
 
-/// An error whose archive is not named yet.
+/// An error without the archive's name.
 #[derive(Debug)]
 pub(super) enum ArchiveFault {
     Problem(ArchiveProblem),

@@ -1,21 +1,21 @@
 //! The file that `orch plan -o` writes and `orch apply` reads.
 //!
-//! It is a zip archive that any tool can open. It has exactly these entries, in this order. They
-//! are stored uncompressed: most tools compress their plans themselves, and stored content cannot
-//! grow when it is unpacked.
+//! It is a zip archive that any tool can open. It has exactly these entries, in this order, stored
+//! uncompressed. Most tools compress their plans themselves, and stored content cannot grow when
+//! unpacked.
 //!
-//! | entry | what it is |
+//! | entry | content |
 //! | --- | --- |
 //! | `plan.json` | the plan; opaque to this module |
 //! | `plans/0`, `plans/1`, … | the plans of the tools |
-//! | `manifest.json` | the size and the SHA-256 of each entry before it |
-//! | comment of the archive | `orch plan 1 sha256:…`: the format, and the SHA-256 of `manifest.json` |
+//! | `manifest.json` | size and SHA-256 of each entry before it |
+//! | archive comment | `orch plan 1 sha256:…`: the format, and the SHA-256 of `manifest.json` |
 //!
-//! The same content gives the same bytes: the archive has no times and no places.
+//! The same content gives the same bytes: the archive has no times and no paths.
 //!
 //! Anyone who can replace the file can also compute its digests: they protect from damage, not from
 //! malice. A reader therefore trusts nothing. It accepts exactly these entries, without gaps, and
-//! opens no path but the one that the caller names.
+//! writes only to the path that the caller names.
 
 mod copy;
 mod error;
@@ -52,10 +52,10 @@ const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 const PLAN_JSON: &str = "plan.json";
 const MANIFEST_JSON: &str = "manifest.json";
 
-/// A regular file that only its owner can read and write, in the encoding of zip.
+/// A regular file that only its owner can read and write, as zip encodes it.
 const FILE_MODE: u32 = 0o100_600;
 
-/// Returns the name of the entry at an index in an archive of so many entries.
+/// Returns the name of the entry at an index, given the number of entries.
 fn entry_name(index: usize, entries: usize) -> String {
     match index {
         0 => PLAN_JSON.to_owned(),
@@ -68,7 +68,7 @@ fn comment(format: u32, manifest_sha256: &str) -> String {
     format!("{PLAN_MARK}{format} sha256:{manifest_sha256}")
 }
 
-/// Opens a regular file or a link to one: reading a pipe could block, and a device has no end.
+/// Opens a regular file or a link to one: reading a pipe could block, and a device may never end.
 fn open_regular(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     if !path.metadata()?.is_file() {
         return Ok(None);

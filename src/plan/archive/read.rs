@@ -19,14 +19,15 @@ use super::{
 };
 use crate::printable::printable;
 
-/// The local header of an entry, up to its name.
+/// The size of an entry's local header, up to its name.
 const LOCAL_HEADER_BYTES: usize = 30;
 const LOCAL_HEADER_SIGNATURE: &[u8] = b"PK\x03\x04";
 
-/// The central header of an entry, without its name.
+/// The size of an entry's central header, without its name.
 const CENTRAL_HEADER_BYTES: u64 = 46;
 
-/// The data descriptor after an entry: its sizes and checksum, unknown when its header was written.
+/// The size of the data descriptor after an entry: sizes and checksum, unknown when the header was
+/// written.
 const DESCRIPTOR_BYTES: u64 = 16;
 const HAS_DESCRIPTOR: u16 = 1 << 3;
 
@@ -43,7 +44,7 @@ pub struct Archive {
 
 #[derive(Debug)]
 pub(super) struct ArchiveEntry {
-    /// Where its content lies.
+    /// The position of its content.
     place: Range<u64>,
     pub(super) listed: Listed,
 }
@@ -86,7 +87,7 @@ impl Archive {
         read().map_err(|fault: ArchiveFault| fault.in_file(&self.file))
     }
 
-    /// Reads all entries and compares their digests with the list.
+    /// Reads all entries and compares their digests with the manifest.
     pub fn verify(&self) -> Result<(), ArchiveReadError> {
         let verified = self
             .entries
@@ -95,9 +96,9 @@ impl Archive {
         verified.map_err(|fault| fault.in_file(&self.file))
     }
 
-    /// Extracts the tool's plan at an index of those written to a new file that only the user can
-    /// read. The caller is responsible for the directory. Fails if something exists at the path,
-    /// links included; a damaged plan is removed again.
+    /// Extracts the tool's plan at an index to a new file that only the user can read. The caller
+    /// is responsible for the directory. Fails if the path exists, even as a link; a damaged plan
+    /// is removed again.
     pub fn extract(&self, plan: usize, to: &Path) -> Result<(), ArchiveReadError> {
         let Some(entry) = self.entries.get(plan.saturating_add(1)) else {
             let problem = ArchiveProblem::Missing(format!("plans/{plan}"));
@@ -119,7 +120,7 @@ impl Archive {
         })
     }
 
-    /// On success, the content is verified.
+    /// If it succeeds, the content is verified.
     fn copy(&self, entry: &ArchiveEntry, to: &mut impl Write) -> Result<(), ArchiveFault> {
         let Listed { name, size, sha256 } = &entry.listed;
         let copied = copy_place(&self.zip, &entry.place, to)?;
@@ -209,7 +210,7 @@ fn open_zip(
     Ok((zip, entries))
 }
 
-/// Returns the comment; `None` if orch does not write such comments.
+/// Returns the comment; `None` if `orch` does not write such comments.
 fn read_comment(zip: &ZipArchive<FileReader>) -> Result<Option<String>, ArchiveFault> {
     let mut bytes = Vec::new();
     match zip.comment().take(1 << 10).read_to_end(&mut bytes) {
@@ -223,8 +224,8 @@ fn format_of(comment: &str) -> Option<u32> {
     format.parse().ok().filter(|format| *format > 0)
 }
 
-/// Returns where each content lies. Checks names, kinds and positions, and that nothing else is
-/// there.
+/// Returns the position of each content. Checks names, kinds and positions, and that the archive
+/// contains nothing else.
 fn read_directory(
     zip: &ZipArchive<FileReader>,
     buffer: &mut [u8],
@@ -305,7 +306,7 @@ fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), Arch
     Ok(())
 }
 
-/// Returns where the content lies. The entry's headers must agree with the table of contents.
+/// Returns the position of the content. The entry's headers must agree with the central directory.
 fn content_place(
     zip: &ZipArchive<FileReader>,
     record: &ZipFileHeaderRecord<'_>,

@@ -72,7 +72,7 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn archive_reads_written_plans() {
     let scene = Scene::new();
     let archive = Archive::open(&scene.write("plan").unwrap()).unwrap();
     assert_eq!(archive.plan_json().unwrap(), JSON);
@@ -91,7 +91,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn equal_content_makes_equal_bytes() {
+fn archive_is_reproducible() {
     let [scene, other] = [Scene::new(), Scene::new()];
     assert_eq!(scene.bytes(), other.bytes());
     fs::write(&other.plans[1], "x").unwrap();
@@ -99,7 +99,7 @@ fn equal_content_makes_equal_bytes() {
 }
 
 #[test]
-fn a_file_is_replaced_as_a_whole_and_only_if_nothing_fails() {
+fn archive_replaces_its_target_atomically() {
     let mut scene = Scene::new();
     fs::write(scene.path("plan"), "the old one").unwrap();
     scene.plans.push(scene.path("missing"));
@@ -114,7 +114,7 @@ fn a_file_is_replaced_as_a_whole_and_only_if_nothing_fails() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_user_can_read_what_is_written_and_unpacked() {
+fn archive_is_private_to_the_user() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
     let scene = Scene::new();
     fs::write(scene.path("plan"), "the old one").unwrap();
@@ -132,7 +132,7 @@ fn only_the_user_can_read_what_is_written_and_unpacked() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_become_a_plan_is_known_before() {
+fn archive_checks_its_target_first() {
     let scene = Scene::new();
     check_target(&scene.path("plan")).unwrap();
     check_target(&scene.plans[0]).unwrap();
@@ -160,19 +160,19 @@ fn what_cannot_become_a_plan_is_known_before() {
 }
 
 #[test]
-fn a_file_without_a_directory_lies_in_the_current_one() {
+fn archive_without_directory_is_in_the_current_one() {
     check_target(Path::new("a-plan-that-nobody-writes")).unwrap();
 }
 
 #[test]
-fn names_cannot_repaint_a_terminal() {
+fn archive_errors_escape_control_characters() {
     let scene = Scene::new();
     let message = scene.write_message("a\u{1b}[31m/b");
     assert!(message.contains(r"`a\u{1b}[31m/b`"), "{message}");
 }
 
 #[test]
-fn what_no_archive_holds_is_refused_before_anything_is_written() {
+fn archive_refuses_oversized_plans_before_writing() {
     let mut scene = Scene::new();
     let large = scene.path("tool-large");
     fs::File::create(&large)
@@ -196,7 +196,7 @@ fn what_no_archive_holds_is_refused_before_anything_is_written() {
 /// A tool may leave something that is not a file, or that still grows.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_tools_plan_must_be_a_file_that_keeps_its_size() {
+fn archive_refuses_tool_plans_that_change_size() {
     let mut scene = Scene::new();
     make_pipe(&scene.path("tool-pipe"));
     let mut messages = String::new();
@@ -221,8 +221,8 @@ fn make_pipe(path: &Path) {
 const HALF: &str = "ORCH_TEST_HALF_A_PLAN";
 
 #[test]
-fn a_process_killed_while_it_writes_leaves_the_old_file() {
-    const NAME: &str = "plan::archive::tests::a_process_killed_while_it_writes_leaves_the_old_file";
+fn archive_keeps_the_old_file_if_the_writer_is_killed() {
+    const NAME: &str = "plan::archive::tests::archive_keeps_the_old_file_if_the_writer_is_killed";
     if let Some(file) = std::env::var_os(HALF) {
         write_half(Path::new(&file));
     }

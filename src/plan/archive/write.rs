@@ -17,16 +17,16 @@ use super::{
 /// The prefix of temporary files. A killed process leaves one behind.
 const TEMPORARY: &str = ".orch-plan-";
 
-/// Checks that an archive can be written to a path, without writing one. Fails if the path holds
-/// anything but a regular file, links included, or if the directory is not writable.
+/// Checks that an archive can be written to a path, without writing it. Fails if the path is
+/// anything but a regular file, even a link to one, or if the directory is not writable.
 pub fn check_target(file: &Path) -> Result<(), ArchiveWriteError> {
     check_kind(file)?;
     temporary(file).map(drop)
 }
 
-/// Writes an archive; `plans[3]` becomes the entry `plans/3`. An existing file is replaced at the
-/// end and unchanged until then. Only the user can read the archive. Fails like [`check_target`],
-/// and beyond [`MOST_PLANS`], [`MOST_BYTES`] or [`MOST_JSON_BYTES`].
+/// Writes an archive; `plans[3]` becomes the entry `plans/3`. An existing file is unchanged until
+/// it is replaced at the end. Only the user can read the archive. Fails like [`check_target`], and
+/// beyond [`MOST_PLANS`], [`MOST_BYTES`] or [`MOST_JSON_BYTES`].
 pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), ArchiveWriteError> {
     check_kind(file)?;
     if plans.len() > MOST_PLANS {
@@ -150,7 +150,7 @@ fn check_kind(file: &Path) -> Result<(), ArchiveWriteError> {
     Err(ArchiveWriteError::Target { file, found })
 }
 
-/// The file is removed unless it becomes the archive.
+/// Creates a file that is removed unless it becomes the archive.
 fn temporary(file: &Path) -> Result<NamedTempFile, ArchiveWriteError> {
     let directory = match file.parent() {
         Some(directory) if directory != "" => directory,

@@ -1,4 +1,4 @@
-//! Failed conditions as they are shown and stored: never with a secret.
+//! Failed conditions for messages and storage. They never contain a secret.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct FailedCheck {
     pub span: Span,
     /// The message in one line: `precondition failed: …`.
     pub text: String,
-    /// The message with its place and the values of its names.
+    /// The message with its position and the values of its names.
     pub diagnostic: Diagnostic,
 }
 
@@ -42,7 +42,7 @@ pub struct ShownValue {
 }
 
 impl FailedCheck {
-    /// Converts it to data, given the files of the project.
+    /// Converts it to data, given the project's files.
     pub fn data(&self, sources: &Sources) -> FailedCondition {
         let (file, line) = sources.file_and_line(self.span);
         let written = |span: Span| {

@@ -1,4 +1,4 @@
-//! The known outputs, and the known facts about the stack itself, when conditions are checked.
+//! The outputs, and the facts about the stack itself, that are known when conditions are checked.
 
 use std::sync::Arc;
 
@@ -27,7 +27,6 @@ pub enum SelfValue {
     Later,
     Done {
         action: &'static str,
-        /// The number of changed resources, if known.
         changes: Option<ChangeCounts>,
     },
 }

@@ -1,8 +1,8 @@
 //! Conditions: checked before and after a stack is applied.
 //!
-//! A condition is evaluated for each stack, with the names of `run.env`, `orch.namespace` and the
-//! outputs of stacks. This module runs nothing: it names the outputs that are needed and unknown,
-//! and the caller has them read and checks again.
+//! A condition is evaluated for each stack with the names of `run.env`, `orch.namespace` and the
+//! outputs of stacks. This module runs no tools. It returns the stacks whose outputs are missing;
+//! the caller reads them and checks again.
 
 mod failed;
 mod known;
@@ -44,7 +44,7 @@ pub struct Checker<'p> {
 
 impl fmt::Debug for Checker<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The environment and the outputs are left out: they hold secrets.
+        // The environment and the outputs are left out: they contain secrets.
         f.debug_struct("Checker").finish_non_exhaustive()
     }
 }
@@ -66,7 +66,7 @@ impl Checked<'_> {
 }
 
 impl<'p> Checker<'p> {
-    /// Checks with the names of `run.env` and the namespace of the state, if there is one.
+    /// Checks with the names of `run.env`, and the state's namespace if there is a state.
     pub fn new(names: &ProjectNamespaces<'p>, graph: &'p Graph, namespace: Option<String>) -> Self {
         Checker {
             project: names.project(),
@@ -86,7 +86,7 @@ impl<'p> Checker<'p> {
         self.outputs.contains_key(&stack)
     }
 
-    /// Makes unknown outputs an error from now on: none are read any more.
+    /// Makes unknown outputs an error from now on: no more are read.
     pub fn end_reading(&mut self) {
         self.reads = false;
     }
@@ -162,7 +162,6 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// The condition can only be decided later.
 struct UndecidedCondition;
 
 fn evaluate(expr: &Expr, names: &CheckNames<'_>) -> EvalResult<EvalValue> {

@@ -1,4 +1,4 @@
-//! The names in conditions.
+//! Resolves the names in conditions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ impl CheckNames<'_> {
         Ok(inside(written, inside(OUTPUTS, outputs)))
     }
 
-    /// Does the same for a computed path that is secret.
+    /// Resolves them for a computed path that is secret.
     fn of_hidden(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let wrong = |message: &str, label: &str| {
             let help = "write `stacks[\"/path\"].outputs.NAME`";

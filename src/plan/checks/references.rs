@@ -15,7 +15,7 @@ use crate::source::{FileId, Span};
 
 pub(super) struct EarlierStacks<'p> {
     graph: &'p Graph,
-    /// The reversed precedence, computed when it is first needed.
+    /// The reversed precedence, computed on first use.
     reversed: OnceLock<Precedence>,
 }
 
@@ -27,7 +27,7 @@ impl<'p> EarlierStacks<'p> {
         }
     }
 
-    /// Direct predecessors are found without a search.
+    /// Returns whether a stack runs after another. Direct predecessors need no search.
     fn runs_after(&self, stack: StackIndex, source: StackIndex) -> bool {
         let reversed = self
             .reversed
@@ -112,7 +112,7 @@ impl<'p> NamedOutputs<'p> {
                 named.add(expr);
             });
         }
-        // The variable of a `for` shadows the name, at least in part: evaluation finds out.
+        // The variable of a `for` shadows the name, at least partially: evaluation finds out.
         if variables.contains(&STACKS) {
             named.stacks.clear();
             named.computes = true;
@@ -216,11 +216,11 @@ pub fn misplaced_generations(
 
 /// Returns the problems, each with the number of stacks that have it.
 fn with_counts(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
-    let told = problems.map(|(problem, n)| match n {
+    let diagnostics = problems.map(|(problem, n)| match n {
         1 => problem,
         n => problem.note(format!("this applies to {} more of its stacks", n - 1)),
     });
-    told.collect()
+    diagnostics.collect()
 }
 
 /// Returns problems with the stacks that conditions name. A problem of an inherited condition is

@@ -1,4 +1,4 @@
-//! The values of a condition's names in messages.
+//! The values of a condition's names, for messages.
 
 use super::names::CheckNames;
 use crate::language::evaluate::{Budget, EvalValue, evaluate_within};
@@ -32,7 +32,7 @@ pub(super) fn values(condition: &Expr, names: &CheckNames<'_>) -> Vec<(Span, Str
     found
 }
 
-/// Describes a value: texts and numbers as they are, collections by kind and size.
+/// Describes a value: texts and numbers in full, collections by kind and size.
 fn in_words(answer: &EvalValue) -> String {
     if answer.is_sensitive {
         return "(sensitive)".to_owned();

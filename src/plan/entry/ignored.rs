@@ -1,4 +1,4 @@
-//! The inputs of a stack that `ignore_changes` leaves out.
+//! The inputs of a stack that `ignore_changes` excludes.
 
 use super::reason::{PlanReason, ReasonSource};
 

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 pub enum PlanMode {
     #[default]
     Normal,
-    /// To destroy everything.
     Destroy,
-    /// To show drift, or to accept it; nothing else changes.
+    /// To show or accept drift; nothing else changes.
     RefreshOnly,
 }
 

@@ -1,11 +1,11 @@
-//! Why something is done with a stack.
+//! Why an entry has its action.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReasonSource {
-    /// The configuration: files in the working tree.
+    /// Files in the working tree.
     Config,
     Option,
     Driver,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::Generation;
 
-/// How it is known that a stack was removed.
+/// The proof that a stack was removed, or its absence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Removed {
@@ -27,7 +27,7 @@ pub enum Removed {
     Unfinished,
     /// HEAD lacks it, but it may be another stack now, or be on the default branch: blocked.
     Doubtful,
-    /// Unknown: it is in the state but not in this commit.
+    /// It is in the state but not in this commit; nothing proves its removal.
     Unproven,
 }
 

@@ -20,8 +20,8 @@ fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> StackFa
         driver: TERRAFORM,
         mode: StackMode::Manage,
         is_replaced: false,
-        is_made_first: false,
-        is_gone: false,
+        is_created_first: false,
+        is_missing: false,
         trigger: None,
         is_moved: false,
         outputs_differ: differ,
@@ -42,7 +42,7 @@ fn answer(has_changes: bool) -> DriverAnswer {
 
 fn decided(known: &StackFacts<'_>, has_changes: bool) -> (PlannedAction, String) {
     match known.need(PlanOptions::default()) {
-        Decision::Settled(action, reason) => (action, reason.text),
+        Decision::Final(action, reason) => (action, reason.text),
         Decision::Ask(_, asked) => {
             let (action, reason) = known.decide(asked, &answer(has_changes)).unwrap();
             (action, reason.text)
@@ -53,7 +53,7 @@ fn decided(known: &StackFacts<'_>, has_changes: bool) -> (PlannedAction, String)
 const DIFFER: &str = "outputs of /net differ";
 
 #[test]
-fn what_is_on_record_and_what_the_tool_says_decide() {
+fn entry_is_decided_by_state_and_tool() {
     use PlannedAction::{Adopt, NoOp, Update};
     let never = Standing::Pending(Pending::NeverApplied);
     let parts = vec!["config".to_owned()];
@@ -93,7 +93,7 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
             (NoOp, "normalised"),
             (Update, "config differs"),
         ),
-        // Changes of the stack itself say more.
+        // Changes of the stack itself are more specific.
         (
             Some(&other),
             Some(DIFFER),
@@ -128,7 +128,7 @@ fn what_is_on_record_and_what_the_tool_says_decide() {
 }
 
 #[test]
-fn what_does_not_exist_has_gone_only_if_it_was_there() {
+fn entry_of_missing_stack_depends_on_its_record() {
     let gone = "recorded, but its Terraform state is empty";
     let cases = [
         (Standing::Applied, gone),
@@ -150,7 +150,7 @@ fn what_does_not_exist_has_gone_only_if_it_was_there() {
 }
 
 #[test]
-fn a_driver_that_cannot_plan_has_work_where_something_differs() {
+fn entry_of_driver_without_plan_has_work_if_inputs_differ() {
     let block = None;
     let blind = Driver {
         name: "blind",
@@ -177,7 +177,7 @@ fn a_driver_that_cannot_plan_has_work_where_something_differs() {
 }
 
 #[test]
-fn other_rows_beat_outputs_that_differ() {
+fn entry_reason_prefers_the_stacks_own_changes() {
     let applied = Some(&Standing::Applied);
     let replaced = StackFacts {
         is_replaced: true,
@@ -218,7 +218,7 @@ fn other_rows_beat_outputs_that_differ() {
 }
 
 #[test]
-fn changes_without_another_input_are_drift() {
+fn entry_with_changes_and_equal_inputs_has_drift() {
     let applied = Standing::Applied;
     let unchanged = known(Some(&applied), None);
     let why = |known: &StackFacts<'_>| {

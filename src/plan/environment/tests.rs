@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_does_not_change_the_plan_may_differ() {
+fn environment_ignores_variables_that_do_not_change_the_plan() {
     for (name, expected) in [
         ("TF_VAR_zone", false),
         ("TF_VAR_token", false),
@@ -26,7 +26,7 @@ fn what_does_not_change_the_plan_may_differ() {
 }
 
 #[test]
-fn a_difference_is_named_by_what_differs() {
+fn environment_names_each_difference() {
     let digests = |all: &[(&str, &str)]| -> Digests {
         let all = all.iter();
         all.map(|(name, digest)| ((*name).to_owned(), (*digest).to_owned()))

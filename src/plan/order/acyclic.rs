@@ -3,19 +3,19 @@
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::DfsPostOrder;
 
-/// Bounds the search for group members that close cycles. Beyond it, a link of a group is dropped
-/// as a whole, so that thousands of links to a group of thousands do not take quadratic time.
+/// Bounds the search for group members that close cycles. Beyond it, a group's link is dropped as a
+/// whole, so that thousands of links to a group of thousands do not take quadratic time.
 const MAX_EFFORT: usize = 200_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OrderLink {
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Whether it ties a node to a group as its member: the group's links hold for each member.
+    /// Whether it ties a node to a group as a member: the group's links hold for each member.
     pub(super) is_membership: bool,
 }
 
-/// A link or a part of one.
+/// A link or part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LinkPart {
     pub(super) from: u32,
@@ -33,9 +33,9 @@ pub(super) struct Acyclic {
 }
 
 impl Acyclic {
-    /// Takes the links in order, unless they close a cycle with those taken before. Of a link of
-    /// groups, only the pairs of members that close one are dropped. The first `n_single` nodes are
-    /// no groups.
+    /// Keeps the links in order, except those that close a cycle with kept ones. Of a link of
+    /// groups, only the pairs of members that close a cycle are dropped. The first `n_single` nodes
+    /// are no groups.
     ///
     /// Linear without cycles. Each link in a cycle may cost a search between its ends.
     pub(super) fn new(n_single: usize, n_nodes: usize, links: &[OrderLink]) -> Self {
@@ -95,9 +95,9 @@ struct TopologicalOrder {
 }
 
 impl TopologicalOrder {
-    /// Starts without links, in an order that rarely needs to change, and never if all links
-    /// together form no cycle. Otherwise it respects as many of the first links as form none, and
-    /// the others where these leave a choice.
+    /// Starts without links, in an order that rarely needs to change, and never if the links form
+    /// no cycle. Otherwise the order satisfies the longest acyclic prefix of the links, and the
+    /// others where these leave a choice.
     fn new(n_nodes: usize, links: &[OrderLink]) -> Self {
         let mut order = reverse_post_order(links, (0..n_nodes).rev());
         if !agrees(&order, links) {
@@ -121,14 +121,14 @@ impl TopologicalOrder {
         }
     }
 
-    /// Returns whether the link was added: it is not if it closes a cycle.
+    /// Adds a link unless it closes a cycle; returns whether it was added.
     fn add(&mut self, from: u32, to: u32) -> bool {
         let (first, last) = (self.places[to as usize], self.places[from as usize]);
         if from == to {
             return false;
         }
         if first < last {
-            // Successors of `to` that stand before `from` move behind the predecessors of `from`.
+            // Successors of `to` that come before `from` move behind the predecessors of `from`.
             let after = reached(&self.successors, to, &mut self.is_seen, |node| {
                 self.places[node as usize] <= last
             });
@@ -267,7 +267,7 @@ impl GroupMembers {
         }
     }
 
-    /// Expands a link to pairs of nodes; `None` if it needs no expansion, or too much of it.
+    /// Expands a link to pairs of nodes; `None` if that is unnecessary or too expensive.
     fn of_link(&mut self, from: u32, to: u32, effort: &mut usize) -> Option<(Vec<u32>, Vec<u32>)> {
         let is_single = |node: u32| (node as usize) < self.n_single;
         if is_single(from) && is_single(to) || *effort > MAX_EFFORT {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_closes_a_cycle_is_left_out_however_long_the_cycle_is() {
+    fn acyclic_drops_links_that_close_long_cycles() {
         let n = 100_000;
         let mut links: Vec<OrderLink> = (1..n).map(|node| link(node - 1, node)).collect();
         links.push(link(n - 1, 0));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_link_with_a_group_only_members_that_close_a_cycle_are_left_out() {
+    fn acyclic_drops_only_group_members_that_close_cycles() {
         // The group 4 holds 0 and 1 and comes before 2; 5 comes after 2 and holds 1 and 3.
         let (first, then) = ([0, 1], [1, 3]);
         let members = first.map(|node| membership(node, 4));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_would_take_too_long_a_link_with_a_group_is_left_out_as_a_whole() {
+    fn acyclic_drops_whole_group_links_beyond_its_bound() {
         // Each member of one group precedes the other group, and vice versa.
         let n = 400;
         let (group, other) = (2 * n, 2 * n + 1);

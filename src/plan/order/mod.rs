@@ -1,8 +1,8 @@
-//! The one order of a plan: applies and destroys, each after those that it must wait for.
+//! The order of a plan: applies and destroys, each after those that it must wait for.
 //!
 //! Each rule is a function that adds edges between operations. Edges hold through stacks without
-//! work and through groups, which become empty nodes. Recorded constraints, and the rules that may
-//! be relaxed, count unless they close a cycle; dropped edges are reported.
+//! work and through groups, which become empty nodes. Recorded constraints and relaxable rules
+//! apply unless they close a cycle; dropped edges are reported.
 
 mod acyclic;
 mod recorded;
@@ -16,7 +16,7 @@ use crate::run::schedule::{CoveringTurn, Schedule};
 use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::Precedence;
 
-/// The work on a stack. With both, it is replaced.
+/// The work on a stack: if both, it is replaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackWork {
     pub destroy: bool,
@@ -50,10 +50,10 @@ pub enum RelaxedEdge {
 #[derive(Debug, Clone, Default)]
 pub struct Turnarounds {
     /// Stacks that are created before the old ones are destroyed: the number of each, and of the
-    /// old one, which is not in this commit. No other stack that one of them runs after may be
-    /// replaced.
-    pub made_first: Vec<(usize, usize)>,
-    /// Stacks that may turn out to be replaced: each is destroyed right before it is recreated.
+    /// old generation, which is not in this commit. No other stack that one of them runs after may
+    /// be replaced.
+    pub created_first: Vec<(usize, usize)>,
+    /// Stacks that the apply may have to replace: each is destroyed right before it is recreated.
     pub late: BTreeSet<usize>,
 }
 
@@ -64,13 +64,13 @@ pub struct OperationOrder {
     pub precedence: Precedence,
     /// The dropped edges: recorded constraints first, then rules.
     pub relaxed: Vec<RelaxedEdge>,
-    /// Breaks ties, by position in the sequence: lowest first.
+    /// Breaks ties by position in the sequence: lowest first.
     ranks: Vec<u32>,
 }
 
 impl OperationOrder {
     /// Orders the work on stacks. `tree` is the precedence of this commit, `recorded` that of the
-    /// state. Both number the stacks of this commit first, in path order; `recorded` continues with
+    /// state. Both number the stacks of this commit first, in path order. `recorded` continues with
     /// removed stacks, which can only be destroyed. Both may have groups after their stacks. Panics
     /// if they are about other stacks.
     pub fn new(works: &[StackWork], tree: &Precedence, recorded: &RecordedConstraints) -> Self {
@@ -80,8 +80,7 @@ impl OperationOrder {
     }
 
     /// Like [`Self::new`], for stacks that are not all numbered in path order: `ties` has the
-    /// position of each in it.
-    /// As [`Self::new`] does.
+    /// position of each in it. Panics like [`Self::new`].
     pub fn with_ties(
         works: &[StackWork],
         tree: &Precedence,
@@ -89,20 +88,26 @@ impl OperationOrder {
         turnarounds: &Turnarounds,
         ties: impl Fn(usize) -> usize,
     ) -> Self {
-        let Turnarounds { made_first, late } = turnarounds;
+        let Turnarounds {
+            created_first,
+            late,
+        } = turnarounds;
         let n_stacks = works.len();
         assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");
-        let mut gone = works[tree.n_stacks()..].iter();
-        assert!(!gone.any(|work| work.apply), "nobody says how to make it");
+        let mut removed = works[tree.n_stacks()..].iter();
+        assert!(
+            !removed.any(|work| work.apply),
+            "removed stacks cannot be applied"
+        );
         let (users, mut relaxed) = recorded.acyclic();
         let mut operations = Operations::new(works, late);
-        operations.apply_what_is_needed_first(tree);
+        operations.apply_dependencies_first(tree);
         operations.destroy_users_first(&users);
-        operations.destroy_before_the_replacement();
-        operations.apply_before_the_old_one_goes(made_first);
-        operations.apply_users_before_what_goes(&users);
-        operations.destroy_users_before_a_change(&users, made_first);
+        operations.destroy_before_replacement();
+        operations.apply_before_destroying_old_generation(created_first);
+        operations.apply_users_before_destroy(&users);
+        operations.destroy_users_before_change(&users, created_first);
         let waits = operations.waits();
         relaxed.extend_from_slice(&waits.relaxed);
         OperationOrder::of(&operations.list, &waits, relaxed, ties)
@@ -155,7 +160,7 @@ impl OperationOrder {
     /// Returns the schedule of a run to which operations may be added for any stack of this commit,
     /// and the node of its first stack; the others follow. An operation belongs to the node of its
     /// stack. An added one waits for applies of the stacks that its own runs after, and their
-    /// dependents wait for it; it waits for a destroy only if that has started. Panics if `tree` is
+    /// dependents wait for it. It waits for a destroy only if that has started. Panics if `tree` is
     /// about other stacks.
     pub fn schedule_with_stacks(&self, tree: &Precedence) -> (Schedule, usize) {
         let base = self.precedence.n_nodes();

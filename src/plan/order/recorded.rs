@@ -1,4 +1,4 @@
-//! Which stacks ran after which when they were recorded.
+//! The order of stacks that the state has recorded.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -122,36 +122,33 @@ pub(super) struct Users {
 pub struct NamedConstraints<'d> {
     pub recorded: RecordedConstraints,
     /// The keys of recorded stacks that this commit lacks: the nodes after this commit's stacks.
-    pub gone: Vec<&'d str>,
+    pub removed: Vec<&'d str>,
     /// The names of the groups, which are the last nodes; `None` for a part of one.
     groups: Vec<Option<String>>,
 }
 
-/// What a node of the record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordNode<'d> {
-    /// A stack of this commit.
     Here(StackIndex),
     /// A recorded stack that this commit lacks, by key.
-    Gone(&'d str),
+    Removed(&'d str),
     /// A group, by its position among these.
     Group(usize),
 }
 
 impl<'d> NamedConstraints<'d> {
-    /// Reads the declarations and the nesting that were recorded with each apply. An entry belongs
-    /// to its stack in this commit, wherever that has moved; constraints hold through removed
-    /// stacks.
+    /// Reads the declarations and the nesting that each apply recorded. An entry belongs to its
+    /// stack in this commit, wherever that was moved. Constraints hold through removed stacks.
     ///
     /// A stack of this commit that is not recorded may still exist, and recorded stacks may refer
-    /// to it: its declarations here count as the newest record. Without a document, that is every
-    /// stack.
+    /// to it: its declarations here count as the newest record. Without a document, that applies to
+    /// every stack.
     pub fn new(project: &Project, tree: &Graph, document: Option<&'d Document>) -> Self {
         match document {
             Some(document) => Self::of(project, tree, document),
             None => NamedConstraints {
                 recorded: RecordedConstraints::as_in_the_tree(&Precedence::new(tree)),
-                gone: Vec::new(),
+                removed: Vec::new(),
                 groups: names_of_groups(tree, project.stacks.len()),
             },
         }
@@ -169,7 +166,7 @@ impl<'d> NamedConstraints<'d> {
             .filter_map(|(index, stack)| is_new(index).then_some(stack));
         let stacks = RecordedStacks::new(document, others);
 
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let mut numbers: Vec<u32> = Vec::with_capacity(stacks.graph.n_nodes());
         for (_, path, key) in stacks.iter() {
             let stack = match key {
@@ -179,12 +176,12 @@ impl<'d> NamedConstraints<'d> {
             numbers.push(number(match (stack, key) {
                 (Some(stack), _) => stack.get(),
                 (None, key) => {
-                    gone.extend(key);
-                    n_in_tree + gone.len() - 1
+                    removed.extend(key);
+                    n_in_tree + removed.len() - 1
                 }
             }));
         }
-        let n_stacks = n_in_tree + gone.len();
+        let n_stacks = n_in_tree + removed.len();
         let mut groups = names_of_groups(&stacks.graph, numbers.len());
         numbers.extend((n_stacks..n_stacks + groups.len()).map(number));
 
@@ -192,7 +189,7 @@ impl<'d> NamedConstraints<'d> {
             let entry = document.stacks.get(stacks.key(stack)?)?;
             Some(serial(entry, document))
         };
-        let on_record = stacks.graph.edges().map(|edge| RecordedEdge {
+        let recorded = stacks.graph.edges().map(|edge| RecordedEdge {
             earlier: numbers[edge.earlier as usize],
             later: numbers[edge.later as usize],
             serial: match edge.declared {
@@ -200,7 +197,7 @@ impl<'d> NamedConstraints<'d> {
                 Some((_, stack)) => serial(stack),
             },
         });
-        let mut edges: Vec<RecordedEdge> = on_record.collect();
+        let mut edges: Vec<RecordedEdge> = recorded.collect();
 
         let declares = |stack: StackIndex| {
             let stack = &project.stacks[stack];
@@ -238,20 +235,20 @@ impl<'d> NamedConstraints<'d> {
                 n_nodes: n_stacks + groups.len(),
                 edges,
             },
-            gone,
+            removed,
             groups,
         }
     }
 
     fn n_here(&self) -> usize {
-        self.recorded.n_stacks - self.gone.len()
+        self.recorded.n_stacks - self.removed.len()
     }
 
     pub fn node(&self, node: usize) -> RecordNode<'d> {
         match node.checked_sub(self.n_here()) {
             None => RecordNode::Here(StackIndex::new(node)),
-            Some(position) => match self.gone.get(position) {
-                Some(key) => RecordNode::Gone(key),
+            Some(position) => match self.removed.get(position) {
+                Some(key) => RecordNode::Removed(key),
                 None => RecordNode::Group(node - self.recorded.n_stacks),
             },
         }
@@ -259,10 +256,9 @@ impl<'d> NamedConstraints<'d> {
 
     /// Returns the nodes of the recorded stacks that this commit lacks, by key.
     pub fn removed_nodes(&self) -> impl Iterator<Item = (usize, &'d str)> {
-        (self.n_here()..).zip(self.gone.iter().copied())
+        (self.n_here()..).zip(self.removed.iter().copied())
     }
 
-    /// Returns the node of a recorded stack that this commit lacks.
     pub fn removed_node(&self, key: &str) -> Option<usize> {
         let mut nodes = self.removed_nodes();
         nodes.find(|(_, it)| *it == key).map(|(node, _)| node)
@@ -271,7 +267,7 @@ impl<'d> NamedConstraints<'d> {
     pub fn name(&self, project: &Project, node: usize) -> String {
         match self.node(node) {
             RecordNode::Here(stack) => project.stacks[stack].path.to_string(),
-            RecordNode::Gone(key) => key.to_owned(),
+            RecordNode::Removed(key) => key.to_owned(),
             RecordNode::Group(group) => {
                 let name = self.groups[group].clone();
                 name.unwrap_or_else(|| "some of a group".to_owned())

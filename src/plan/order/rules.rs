@@ -64,8 +64,8 @@ pub(super) struct Operations {
     edges: Vec<RuleEdge>,
     applies: Vec<Option<u32>>,
     destroys: Vec<Option<u32>>,
-    /// D(s) of stacks that may turn out to be replaced, by stack: right before A(s).
-    lates: Vec<Option<u32>>,
+    /// D(s) of stacks that the apply may have to replace, by stack: right before A(s).
+    late_destroys: Vec<Option<u32>>,
 }
 
 impl Operations {
@@ -81,11 +81,11 @@ impl Operations {
         };
         let mut destroys = Vec::with_capacity(works.len());
         let mut applies = Vec::with_capacity(works.len());
-        let mut lates = Vec::with_capacity(works.len());
+        let mut late_destroys = Vec::with_capacity(works.len());
         for (stack, work) in works.iter().enumerate() {
             let destroy = add(work.destroy, stack, Operation::Destroy);
             let is_late = late.contains(&stack);
-            lates.push(destroy.filter(|_| is_late));
+            late_destroys.push(destroy.filter(|_| is_late));
             destroys.push(destroy.filter(|_| !is_late));
             applies.push(add(work.apply, stack, Operation::Apply));
         }
@@ -95,18 +95,18 @@ impl Operations {
             edges: Vec::new(),
             applies,
             destroys,
-            lates,
+            late_destroys,
         }
     }
 
     /// Returns the first operation of a stack that is applied.
     fn begins(&self, stack: usize) -> Option<u32> {
-        let late = self.lates.get(stack).copied().flatten();
+        let late = self.late_destroys.get(stack).copied().flatten();
         late.or_else(|| self.applies.get(stack).copied().flatten())
     }
 
     /// Rule 1: A(d) before A(s), if s runs after d in this commit.
-    pub(super) fn apply_what_is_needed_first(&mut self, tree: &Precedence) {
+    pub(super) fn apply_dependencies_first(&mut self, tree: &Precedence) {
         let edges = (0..tree.n_nodes()).zip(0..).flat_map(|(node, from)| {
             let successors = tree.successors(node).iter();
             successors.map(move |to| (from, to.node, to.spreads_failure))
@@ -128,12 +128,12 @@ impl Operations {
     }
 
     /// Rule 3: D(s) before A(s).
-    pub(super) fn destroy_before_the_replacement(&mut self) {
+    pub(super) fn destroy_before_replacement(&mut self) {
         let rule = Rule::strict(3);
         let destroys = self
             .destroys
             .iter()
-            .zip(&self.lates)
+            .zip(&self.late_destroys)
             .map(|(destroy, late)| destroy.or(*late));
         for (destroy, apply) in destroys.zip(&self.applies) {
             if let (Some(from), &Some(to)) = (destroy, apply) {
@@ -148,9 +148,12 @@ impl Operations {
     }
 
     /// Rule 3 reversed, if s is created first: A(s) before D(o), where o is the old generation.
-    pub(super) fn apply_before_the_old_one_goes(&mut self, made_first: &[(usize, usize)]) {
+    pub(super) fn apply_before_destroying_old_generation(
+        &mut self,
+        created_first: &[(usize, usize)],
+    ) {
         let rule = Rule::strict(3);
-        for &(made, old) in made_first {
+        for &(made, old) in created_first {
             if let (Some(from), Some(to)) = (self.applies[made], self.destroys[old]) {
                 self.edges.push(RuleEdge {
                     from,
@@ -165,11 +168,11 @@ impl Operations {
     /// Rule 4: A(s) before D(d), if s ran after d when it was recorded, directly or through kept
     /// stacks, and d is not replaced. A kept stack stops using d before d is destroyed. That
     /// includes an s that is replaced: if A(s) fails, its old configuration can still be restored.
-    pub(super) fn apply_users_before_what_goes(&mut self, users: &Users) {
+    pub(super) fn apply_users_before_destroy(&mut self, users: &Users) {
         let (applies, destroys) = (self.applies.clone(), self.destroys.clone());
         let apply = |node: usize| applies.get(node).copied().flatten();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
-        let goes = |node: usize| destroy(node).filter(|_| apply(node).is_none());
+        let only_destroy = |node: usize| destroy(node).filter(|_| apply(node).is_none());
         let rule = Rule::relaxable(4);
         // A kept stack leads on to the stacks that it ran after, through an empty node of its own.
         let mut passed = vec![None; users.n_nodes];
@@ -188,7 +191,7 @@ impl Operations {
         }
         let passed = |node: usize| passed[node];
         self.add_of_users(rule, users, passed, |node| {
-            goes(node).or_else(|| passed(node))
+            only_destroy(node).or_else(|| passed(node))
         });
     }
 
@@ -196,10 +199,10 @@ impl Operations {
     /// stack that is about to be destroyed. Failures do not spread, or a failed destroy would block
     /// all changes to d. A generation that is created beside the old one changes nothing that was
     /// in use.
-    pub(super) fn destroy_users_before_a_change(
+    pub(super) fn destroy_users_before_change(
         &mut self,
         users: &Users,
-        made_first: &[(usize, usize)],
+        created_first: &[(usize, usize)],
     ) {
         let rule = Rule {
             spreads_failure: false,
@@ -209,7 +212,7 @@ impl Operations {
         let begins: Vec<Option<u32>> = (0..destroys.len()).map(|it| self.begins(it)).collect();
         let apply = |node: usize| begins.get(node).copied().flatten();
         let destroy = |node: usize| destroys.get(node).copied().flatten();
-        let made: HashSet<usize> = made_first.iter().map(|(made, _)| *made).collect();
+        let made: HashSet<usize> = created_first.iter().map(|(made, _)| *made).collect();
         let changes = |node: usize| apply(node).filter(|_| !made.contains(&node));
         self.add_of_users(rule, users, destroy, changes);
     }
@@ -220,7 +223,7 @@ impl Operations {
         let n_nodes = n_operations + self.between.len();
         let operation = |node: u32| self.list.get(node as usize).copied();
         // Edges that may be dropped come last. Those that do not end at an operation close no
-        // cycle: they only give empty nodes their meaning.
+        // cycle: they only connect empty nodes.
         let mut edges: Vec<&RuleEdge> = self.edges.iter().collect();
         let is_between = |edge: &RuleEdge| edge.rule.may_be_relaxed && operation(edge.to).is_none();
         edges.sort_by_key(|edge| {
@@ -244,8 +247,8 @@ impl Operations {
             used: recorded(part.to),
         });
         // One stack may refer to another in several ways.
-        let mut is_told = HashSet::new();
-        let relaxed = relaxed.filter(|relaxed| is_told.insert(*relaxed));
+        let mut is_reported = HashSet::new();
+        let relaxed = relaxed.filter(|relaxed| is_reported.insert(*relaxed));
         let kept = kept.into_iter().map(|part| RuleEdge {
             from: part.from,
             to: part.to,
@@ -256,7 +259,7 @@ impl Operations {
             edges: kept.collect(),
             relaxed: relaxed.collect(),
         };
-        waits.leave_out_what_nothing_waits_through(n_operations);
+        waits.drop_idle_nodes(n_operations);
         waits
     }
 
@@ -310,7 +313,7 @@ impl Operations {
 
 impl Waits {
     /// Drops nodes that do not lie between two operations, and renumbers the rest.
-    fn leave_out_what_nothing_waits_through(&mut self, n_operations: usize) {
+    fn drop_idle_nodes(&mut self, n_operations: usize) {
         let pairs = self.edges.iter().map(|edge| (edge.from, edge.to, true));
         let precedence = Precedence::from_edges(n_operations, self.n_nodes, pairs);
         let after = precedence.reached(0..n_operations);

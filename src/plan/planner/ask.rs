@@ -1,4 +1,4 @@
-//! Asks the tools, in a run of its own whose output is shown only if a tool fails.
+//! Asks the tools, in a run of its own. A tool's output is shown only if the tool fails.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,12 +25,12 @@ use crate::run::execute::Task;
 use crate::run::request::new_id;
 use crate::selection::select::Query;
 
-/// The error without a folder for answers and plans.
-pub const NO_ROOM: &str = "failed to make room for the plans";
+/// The error if the folder for answers and plans cannot be created.
+pub const NO_FOLDER: &str = "failed to make room for the plans";
 
-/// Runs the tools' commands and shows failures; the planner decides which questions are asked.
+/// Runs the tools' commands and shows failures. The planner decides which tools to ask.
 pub trait Ask {
-    /// Runs the tools, and returns how each ended. Fails if the run cannot begin.
+    /// Runs the tools and returns how each ended. Fails if the run cannot begin.
     fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun>;
 
     /// Describes a tool's failure, with the first error that it printed.
@@ -59,18 +59,17 @@ pub struct AskRun<'a> {
 pub struct AskedRun {
     pub summary: Arc<RunSummary>,
     pub output: EndedOutput,
-    /// The offsets of plans within their logs, by turn, unless they begin at 0.
+    /// By turn: the offset of the plan in its log, unless it is 0.
     pub starts: BTreeMap<usize, u64>,
 }
 
 pub struct EndedOutput {
     pub logs: Option<Logs>,
-    /// The logs' temporary location, if they are not kept.
+    /// Where the logs are, if they are not kept.
     pub temporary: Option<TempDir>,
 }
 
 impl EndedOutput {
-    /// Returns whether the logs are kept.
     pub fn is_kept(&self) -> bool {
         self.logs.is_some() && self.temporary.is_none()
     }
@@ -82,7 +81,7 @@ pub struct AskedTools {
     pub answers: BTreeMap<StackPath, std::result::Result<DriverAnswer, String>>,
     rounds: Vec<AskRound>,
     turns: BTreeMap<StackPath, EndedTurn>,
-    /// The folder of all rounds, removed when this is dropped.
+    /// The folder of all rounds, removed on drop.
     folder: Option<PrivateFolder>,
 }
 
@@ -107,7 +106,7 @@ struct EndedTurn {
     /// Its number in the round, from 0.
     number: usize,
     attempt: u32,
-    /// The offset of the plan in the log of that attempt, unless the tool failed.
+    /// The offset of the plan in that attempt's log, unless the tool failed.
     plan_from: Option<u64>,
     shows_plans: bool,
     end: AskEnd,
@@ -115,7 +114,7 @@ struct EndedTurn {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AskEnd {
-    /// The tool has answered, though the answer may be unusable.
+    /// The tool answered, although the answer may be unusable.
     Answered,
     PlanFailed,
     /// A step before `plan` failed.
@@ -144,7 +143,7 @@ impl AskedTools {
         }
     }
 
-    /// Forgets an answer that was no failure, so that the tool is asked again.
+    /// Drops an answer so that its tool is asked again. Failures are kept.
     pub fn forget(&mut self, stack: &StackPath) {
         if let Some(Ok(_)) = self.answers.get(stack) {
             self.answers.remove(stack);
@@ -166,11 +165,10 @@ impl AskedTools {
     pub fn changed(&self, stack: &StackPath) -> Option<ChangedPlan> {
         let turn = self.turns.get(stack).filter(|turn| turn.shows_plans)?;
         let folder = self.rounds[turn.round].folder.path();
-        // The caller reports that they are unknown.
+        // The caller reports that the changes are unknown.
         ask::changed(&ask::folder_of(folder, turn.number)).ok()
     }
 
-    /// Returns whether the tool has written a plan that it can show.
     pub fn has_shown_plan(&self, stack: &StackPath) -> bool {
         let turn = self.turns.get(stack);
         turn.is_some_and(|turn| turn.shows_plans) && self.plan_of(stack).is_some()
@@ -181,7 +179,7 @@ impl AskedTools {
         rounds.any(|round| round.output.is_kept())
     }
 
-    /// Returns the run in which a stack's tool ran, if it is recorded.
+    /// Returns the recorded run in which a stack's tool ran.
     pub fn run_of(&self, stack: &StackPath) -> Option<&str> {
         let turn = self.turns.get(stack)?;
         let round = &self.rounds[turn.round];
@@ -208,11 +206,11 @@ impl AskedTools {
 #[derive(Default)]
 pub(super) struct RemovedQuestions<'a, 'p> {
     pub(super) codes: &'a [RemovedCode<'a, 'p>],
-    /// The questions, each with the place of the state according to the driver's block.
+    /// The questions, each with the backend in its driver's block.
     pub(super) questions: Vec<(ToolQuestion<'p>, Option<String>)>,
 }
 
-/// Returns the question for a stack, and the backend according to its driver's block.
+/// Returns the question for a stack, and the backend in its driver's block.
 fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Option<String>)> {
     let (kind, about) = needed.question()?;
     let question = ToolQuestion {
@@ -226,7 +224,7 @@ fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Opti
     Some((question, backend.clone()))
 }
 
-/// Asks the tools of all stacks with open questions that have not been asked before.
+/// Asks the tools of all stacks whose questions have not been asked before.
 pub(super) fn ask<'p>(
     context: &'p Context,
     request: &PlanRequest<'_>,
@@ -265,7 +263,7 @@ pub(super) fn ask<'p>(
         Some(place) => place,
         None => PrivateFolder::of(context, FOLDER)?,
     };
-    let folder = PrivateFolder::inside(Some(place.path())).context(NO_ROOM)?;
+    let folder = PrivateFolder::inside(Some(place.path())).context(NO_FOLDER)?;
     let options = AskOptions {
         run: &asked.id,
         folder: folder.path(),
@@ -340,7 +338,7 @@ fn plan_of(tasks: &[Task]) -> Option<Task> {
     tasks.find(is_plan).cloned()
 }
 
-/// The origin of a run in which tools are asked, for its journal.
+/// How a planning run came about, for its journal.
 #[derive(Clone)]
 pub struct RunOrigin {
     pub purpose: Purpose,

@@ -1,4 +1,4 @@
-//! The conditions of a plan's stacks: which hold, which fail, and which only an apply can decide.
+//! Conditions of a plan's stacks: which hold, which fail, and which only the apply can decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ impl Context {
         ))
     }
 
-    /// Reports invalid stacks in the conditions of stacks.
+    /// Reports invalid stack names in the conditions of stacks.
     pub fn check_conditions(&mut self, stacks: impl Iterator<Item = StackIndex>) {
         let stacks: Vec<StackIndex> = stacks.collect();
         let mut found = misplaced(&self.project, &self.graph, stacks.iter().copied());
@@ -76,8 +76,8 @@ fn all_preconditions<'p>(
 }
 
 impl<'l> Conditions<'l> {
-    /// Checks the preconditions of all stacks as far as possible without outputs. Stacks that fail
-    /// leave the plan; the tools of undecided ones wait.
+    /// Checks the preconditions that need no outputs. Stacks that fail leave the plan; the tools of
+    /// undecided ones wait.
     pub(super) fn new(
         reader: OutputReader<'l>,
         subjects: &mut StacksToPlan<'_>,
@@ -88,7 +88,7 @@ impl<'l> Conditions<'l> {
             reader,
             failed: BTreeMap::new(),
         };
-        // No condition is checked of stacks that are destroyed or only refreshed.
+        // Destroyed and refreshed stacks have no conditions to check.
         if mode == PlanMode::Normal {
             let stacks = subjects.all.iter().map(|it| it.stack);
             let checked = all_preconditions(&conditions.checker, stacks)?;
@@ -100,7 +100,7 @@ impl<'l> Conditions<'l> {
         Ok(conditions)
     }
 
-    /// Removes decided stacks whose conditions fail from the plan.
+    /// Removes decided stacks with failed conditions from the plan.
     fn leave_out(
         &mut self,
         subjects: &mut StacksToPlan<'_>,
@@ -116,9 +116,9 @@ impl<'l> Conditions<'l> {
         subjects.all.retain(|it| !failed.contains_key(&it.stack));
     }
 
-    /// Decides preconditions that need outputs, once the actions of their sources are known:
-    /// `settled` has those whose tools do not wait. Reads the outputs that it needs, and leaves to
-    /// the apply what only that can know. Each call decides at least one stack.
+    /// Decides preconditions that need outputs, once the actions of their source stacks are known.
+    /// `settled` has the actions of stacks whose tools do not wait. Reads the outputs that it
+    /// needs, and leaves the rest to the apply. Each call decides at least one stack.
     pub(super) fn decide_waiting(
         &mut self,
         subjects: &mut StacksToPlan<'_>,
@@ -173,7 +173,7 @@ impl<'l> Conditions<'l> {
         planned.filter(|it| may_work[it.get()]).collect()
     }
 
-    /// Determines the outputs that conditions need, of settled stacks.
+    /// Reads the outputs that conditions need from stacks with known actions.
     fn learn(
         &mut self,
         checked: &ByStack<'_>,
@@ -192,7 +192,7 @@ impl<'l> Conditions<'l> {
         self.reader.read(&now, &mut self.checker)
     }
 
-    /// Checks the postconditions of stacks without changes that run after none with work.
+    /// Checks the postconditions of unchanged stacks that run after no stack with work.
     pub(super) fn check_unchanged(
         &mut self,
         known: &Unchanged<'_, '_>,
@@ -256,7 +256,7 @@ impl<'l> Conditions<'l> {
         self.failed.contains_key(&stack)
     }
 
-    /// Shows the conditions that do not hold, and returns their stacks.
+    /// Reports the conditions that do not hold and returns their stacks.
     pub(super) fn into_failed(self) -> Vec<FailedAsk> {
         let context = self.reader.context;
         context.show_failed(self.failed.values().flatten());

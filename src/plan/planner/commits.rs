@@ -1,4 +1,4 @@
-//! The commits whose code destroys removed stacks: each is checked out once.
+//! The commits whose code destroys removed stacks, each checked out once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::folder::GuardedFolder;
 use crate::git::{CommitId, Repository};
 use crate::plan::commit_code::CommitCode;
 
-/// In `.orch`, for checkouts.
+/// Folder in `.orch` for checkouts.
 const FOLDER: &str = "worktrees";
 
-/// Checked-out commits; the checkouts are removed when this is dropped.
+/// Checked-out commits. The checkouts are removed on drop.
 #[derive(Default)]
 pub struct Commits {
     /// By commit: its code, or why there is none.
@@ -22,7 +22,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// Checks out commits that are not yet. Removes leftovers of killed processes first.
+    /// Checks out the missing commits. Removes leftovers of killed processes first.
     pub fn check_out(&mut self, context: &Context, commits: BTreeSet<CommitId>) -> Result<()> {
         let new: Vec<CommitId> = commits
             .into_iter()
@@ -54,7 +54,6 @@ impl Commits {
         Ok(())
     }
 
-    /// Returns the code of a checked-out commit, or the reason why there is none.
     pub fn code(&self, commit: &CommitId) -> std::result::Result<&CommitCode, String> {
         match self.by_commit.get(commit) {
             Some(code) => code.as_ref().map_err(Clone::clone),
@@ -64,7 +63,7 @@ impl Commits {
 }
 
 impl Context {
-    /// Removes checkouts and plans of killed processes. Git must have been read, if there is any.
+    /// Removes checkouts and plans of killed processes. In a repository, git must have been read.
     pub fn sweep(&self) {
         if !matches!(GuardedFolder::find(&self.project.root), Ok(Some(_))) {
             return;

@@ -1,6 +1,6 @@
-//! The commands that destroy stacks which are not removed: those of the working tree, of the
-//! default branch, and recorded ones that this commit lacks. Without `backend`, a driver cannot
-//! tell them from a removed stack.
+//! Compares the command that destroys a removed stack with those of stacks that are not removed.
+//! These are in the working tree, on the default branch, or recorded but not in this commit. If a
+//! driver reports no backend, equal commands may destroy the same resources.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -23,23 +23,22 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::project::{Problems, Project};
 use crate::state::document::{Document, Entry};
 
-/// The fix if the code of a commit cannot be used.
+/// The fix if a commit's code is unusable.
 pub(super) const BRING_BACK: &str =
     "restore its directory, run `orch destroy` there, and delete it again";
 
-/// Stacks that are not in the working tree, or differ there.
 pub(super) struct OtherStacks {
-    /// The default branch; `None` if they are recorded.
+    /// The default branch; `None` if they are recorded stacks.
     branch: Option<String>,
     /// The recorded ones, each with its driver.
     recorded: Vec<(StackPath, Option<String>)>,
-    /// The commit's project, or why it is unknown.
+    /// The commit's project, or why it cannot be loaded.
     project: Result<Project, String>,
 }
 
 impl Removals<'_> {
-    /// Reads the default branch's stacks, unless HEAD is there, and recorded ones that are not
-    /// here.
+    /// Reads the stacks of the default branch, unless HEAD is on it, and the recorded stacks that
+    /// this commit lacks.
     pub(super) fn elsewhere(
         &self,
         context: &Context,
@@ -83,7 +82,7 @@ fn last_commit(entry: &Entry) -> Option<CommitId> {
 }
 
 impl Context {
-    /// Returns the stacks of the default branch, unless HEAD is there.
+    /// Returns the stacks of the default branch, unless HEAD is on it.
     fn default_branch(&self) -> Option<OtherStacks> {
         let query = BaseQuery::of(&self.project.settings);
         let repository = &self.git.known()?.repository;
@@ -101,7 +100,6 @@ impl Context {
         })
     }
 
-    /// Loads the project of a commit.
     fn project_at(&self, commit: &CommitId) -> Result<Project, String> {
         let own = Repository::open(&self.project.root).map_err(|error| error.to_string())?;
         let found = own.commit(commit.as_str());
@@ -125,7 +123,7 @@ impl Context {
 struct StackSource<'s> {
     project: &'s Project,
     environments: Environments<'s>,
-    /// Set if these are the stacks of the default branch.
+    /// The default branch, if the stack is there.
     branch: Option<&'s str>,
     stacks: Vec<OtherStack<'s>>,
 }
@@ -206,7 +204,7 @@ impl<'s> DestroyCommands<'s> {
     }
 
     fn source(&self, of: &'s OtherStacks, project: &'s Project) -> Option<StackSource<'s>> {
-        // Files of tools are not read: their drivers have no commands.
+        // Tool files are not read: their drivers have no commands.
         let listing = Listing::default();
         let on_path = tools_on_path();
         let stacks = project
@@ -228,8 +226,8 @@ impl<'s> DestroyCommands<'s> {
         (!source.stacks.is_empty()).then_some(source)
     }
 
-    /// Returns why the resources of a removed stack may belong to another one: its driver does not
-    /// report its backend, and the same command destroys both. A `removed` block resolves that.
+    /// Returns why the resources of a removed stack may belong to another one: its driver reports
+    /// no backend, and the same command destroys both. A `removed` block resolves that.
     pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<BlockedRemoval> {
         let namespaces = code.environments.namespaces().of_stack(code.stack);
         let own = match code.driver.destroy_words(&namespaces) {
@@ -239,7 +237,7 @@ impl<'s> DestroyCommands<'s> {
             Err(found) => {
                 return Some(BlockedRemoval {
                     why: first_message(found),
-                    way_out: BRING_BACK.to_owned(),
+                    fix: BRING_BACK.to_owned(),
                 });
             }
         };
@@ -262,7 +260,7 @@ impl<'s> DestroyCommands<'s> {
         self.why_unknown(&own)
     }
 
-    /// Returns why the command of a recorded stack that is not here is unknown.
+    /// Returns why the command of a recorded stack outside this commit is unknown.
     fn why_unknown(&self, own: &OwnCommand<'_, '_>) -> Option<BlockedRemoval> {
         self.elsewhere.iter().find_map(|elsewhere| {
             let branch = elsewhere.branch.as_deref();
@@ -272,7 +270,7 @@ impl<'s> DestroyCommands<'s> {
                         "its driver `{}` has no `backend`, and the stacks of {branch} are unknown: {why}",
                         own.code.driver.name
                     ),
-                    way_out: TELL_APART.to_owned(),
+                    fix: TELL_APART.to_owned(),
                 });
             }
             let mut stacks = elsewhere.recorded.iter().filter(|(_, driver)| {
@@ -331,7 +329,7 @@ impl<'s> DestroyCommands<'s> {
         };
         BlockedRemoval {
             why,
-            way_out: format!("{answer}\n{TELL_APART}"),
+            fix: format!("{answer}\n{TELL_APART}"),
         }
     }
 }
@@ -344,7 +342,7 @@ pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
     first.map_or_else(String::new, |first| first.message)
 }
 
-/// The code of a removed stack whose driver does not report its backend.
+/// The code of a removed stack whose driver reports no backend.
 #[derive(Clone, Copy)]
 pub(super) struct OwnCode<'c, 'p> {
     pub(super) stack: StackIndex,
@@ -362,8 +360,8 @@ struct OwnCommand<'c, 'p> {
 }
 
 impl OwnCommand<'_, '_> {
-    /// Returns whether the same command destroys another stack. Since the driver may have changed,
-    /// both stacks are also compared with the same version of it.
+    /// Returns whether the same command destroys another stack. The driver may have changed since,
+    /// so both stacks are also compared with the same version of it.
     fn is_same(&self, source: &StackSource<'_>, other: &OtherStack<'_>) -> Result<bool, String> {
         let command = other.command.as_ref().map_err(Clone::clone)?;
         if command.is_same(&self.command) {

@@ -1,4 +1,4 @@
-//! Turns the state and the answers of tools into the entries of a plan.
+//! Turns the state and the tools' answers into the entries of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ impl OpenQuestion<'_, '_> {
     pub(super) fn question(&self) -> Option<(PlanKind, AskedAction)> {
         match self.need {
             Decision::Ask(kind, asked) if !self.subject.is_waiting => Some((kind, asked)),
-            Decision::Ask(..) | Decision::Settled(..) => None,
+            Decision::Ask(..) | Decision::Final(..) => None,
         }
     }
 
@@ -38,7 +38,7 @@ impl OpenQuestion<'_, '_> {
 }
 
 /// Finds the stacks that are created before the old ones are destroyed, as far as known.
-pub(super) fn find_made_first(
+pub(super) fn find_created_first(
     context: &Context,
     subjects: &mut StacksToPlan<'_>,
     recorded: Option<&RecordedState>,
@@ -52,7 +52,8 @@ pub(super) fn find_made_first(
         .map(|needed| {
             matches!(
                 needed.need,
-                Decision::Ask(_, AskedAction::Anew) | Decision::Settled(PlannedAction::Replace, _)
+                Decision::Ask(_, AskedAction::CreateFirst)
+                    | Decision::Final(PlannedAction::Replace, _)
             )
         })
         .collect();
@@ -73,8 +74,8 @@ fn known<'a>(
         driver: subject.driver,
         mode: context.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
-        is_made_first: subject.next.is_some(),
-        is_gone: subject.is_gone,
+        is_created_first: subject.next.is_some(),
+        is_missing: subject.is_missing,
         trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
@@ -95,7 +96,7 @@ pub(super) fn needs<'s, 'p>(
         subject,
         need: match &subject.blocked {
             // Nothing is done with a blocked stack, so its tool is not asked.
-            Some(why) => Decision::Settled(
+            Some(why) => Decision::Final(
                 PlannedAction::NoOp,
                 PlanReason::new(ReasonSource::State, why),
             ),
@@ -126,7 +127,7 @@ impl Decided {
                 reason: reason(format!("moved from {from}")),
                 ..self
             },
-            // It is recorded, so something exists unless a tool denies it.
+            // It is recorded, so it exists unless its tool denies that.
             PlannedAction::Create if subject.is_moved && self.answer.exists != Some(false) => {
                 Decided {
                     action: PlannedAction::Update,
@@ -145,15 +146,15 @@ impl Decided {
 
 impl Decided {
     /// Adds the commit that an allowed rollback reverts.
-    fn puts_back(mut self, subject: &StackToPlan<'_>) -> Self {
-        if let Some(effect) = subject.puts_back.as_ref().filter(|_| self.action.is_work()) {
+    fn reverts(mut self, subject: &StackToPlan<'_>) -> Self {
+        if let Some(effect) = subject.reverts.as_ref().filter(|_| self.action.is_work()) {
             self.reason.text = format!("{effect}: {}", self.reason.text);
         }
         self
     }
 }
 
-/// Decides the actions, given the answers of the tools and the blocked stacks.
+/// Decides the actions from the tools' answers and the blocked stacks.
 pub(super) fn settle(
     context: &Context,
     recorded: Option<&RecordedState>,
@@ -177,7 +178,7 @@ pub(super) fn settle(
             return (stack, Ok(settled(PlannedAction::NoOp, reason)));
         }
         let decided = match &needed.need {
-            Decision::Settled(action, reason) => {
+            Decision::Final(action, reason) => {
                 let reason = placed(context, needed.subject, *action, reason.clone());
                 Ok(settled(*action, reason))
             }
@@ -196,13 +197,13 @@ pub(super) fn settle(
                 None => Err("its tool was not asked".to_owned()),
             },
         };
-        let decided = decided.map(|it| it.moved(needed.subject).puts_back(needed.subject));
+        let decided = decided.map(|it| it.moved(needed.subject).reverts(needed.subject));
         (stack, decided)
     });
     Decisions(settled.collect())
 }
 
-/// Adds the place of the block behind the reason: the driver's, or that of a read-only stack.
+/// Adds the position of the block behind the reason: the driver's, or that of a read-only stack.
 fn placed(
     context: &Context,
     subject: &StackToPlan<'_>,
@@ -222,7 +223,7 @@ fn placed(
 }
 
 /// Returns the stacks whose new generation is created before the old one is destroyed.
-fn made_first(subjects: &StacksToPlan<'_>) -> BTreeSet<StackIndex> {
+fn created_first(subjects: &StacksToPlan<'_>) -> BTreeSet<StackIndex> {
     let made = subjects.all.iter().filter(|it| it.made().is_some());
     made.map(|it| it.stack).collect()
 }
@@ -238,7 +239,7 @@ impl Decisions {
         &self,
         subjects: &StacksToPlan<'_>,
     ) -> impl Iterator<Item = (StackIndex, PlannedAction)> {
-        let made = made_first(subjects);
+        let made = created_first(subjects);
         self.actions().map(move |(stack, action)| match action {
             PlannedAction::Replace if made.contains(&stack) => (stack, PlannedAction::Create),
             action => (stack, action),
@@ -261,7 +262,7 @@ impl Decisions {
         Some(decided.as_ref().ok()?.action)
     }
 
-    /// Returns the stacks whose actions are unknown because their tools have failed.
+    /// Returns the stacks whose actions are unknown because their tools failed.
     pub(super) fn unknown(&self) -> impl Iterator<Item = StackIndex> {
         let unknown = self.0.iter().filter(|(_, decided)| decided.is_err());
         unknown.map(|(stack, _)| *stack)
@@ -288,17 +289,17 @@ impl Decisions {
         &self,
         subjects: &StacksToPlan<'_>,
     ) -> impl Iterator<Item = (StackIndex, &PlanReason, DestroyedPart<'_>)> {
-        let made = made_first(subjects);
+        let made = created_first(subjects);
         self.0.iter().filter_map(move |(stack, decided)| {
             let decided = decided.as_ref().ok()?;
-            let is_made_first = made.contains(stack);
+            let is_created_first = made.contains(stack);
             let destroyed =
-                DestroyedPart::of_answer(decided.action, &decided.answer, is_made_first)?;
+                DestroyedPart::of_answer(decided.action, &decided.answer, is_created_first)?;
             Some((*stack, &decided.reason, destroyed))
         })
     }
 
-    /// Returns whether a stack without changes has other inputs than the recorded ones.
+    /// Returns whether the inputs of a stack without changes differ from the recorded ones.
     pub(super) fn differs(&self, stack: StackIndex) -> bool {
         let decided = self.position(stack).map(|position| &self.0[position].1);
         let decided = decided.and_then(|decided| decided.as_ref().ok());
@@ -307,7 +308,7 @@ impl Decisions {
         })
     }
 
-    /// Returns whether the action for a stack is unknown because its tool has failed.
+    /// Returns whether a stack's action is unknown because its tool failed.
     pub(super) fn is_unknown(&self, stack: StackIndex) -> bool {
         let position = self.position(stack);
         position.is_some_and(|position| self.0[position].1.is_err())
@@ -327,7 +328,7 @@ impl Decisions {
         });
     }
 
-    /// Blocks destroys by drivers without a command for it; returns the stacks with the reasons.
+    /// Blocks destroys by drivers without a destroy command. Returns the stacks with the reasons.
     pub(super) fn block_without_destroy(
         &mut self,
         subjects: &StacksToPlan<'_>,
@@ -370,7 +371,7 @@ impl Decisions {
     }
 
     /// Returns the entries and the failed stacks, given the stacks with work that each runs after.
-    /// A failed tool may succeed once these are applied, unless its configuration is `invalid`.
+    /// A failed tool may succeed after these are applied, unless its configuration is `invalid`.
     pub(super) fn entries(
         self,
         project: &Project,
@@ -437,7 +438,7 @@ impl Decisions {
     }
 }
 
-/// Completes entries: why their stacks are blocked, and their recorded facts.
+/// Adds to entries why their stacks are blocked, and their recorded facts.
 pub(super) fn add_known(
     subjects: &StacksToPlan<'_>,
     blocked: &BTreeMap<StackIndex, String>,

@@ -8,7 +8,7 @@ use crate::driver::Driver;
 use crate::plan::{EnvironmentSource, PlannedStack, SavedEnvironment, SavedPlan};
 
 impl Context {
-    /// Digests the current environment, for comparison with that in the plan.
+    /// Digests the current environment for comparison with the plan's.
     pub fn environment_of(&self, saved: &SavedPlan) -> SavedEnvironment {
         let entries = saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));

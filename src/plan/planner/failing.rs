@@ -1,4 +1,4 @@
-//! Stacks that fail to plan: which fail for certain, and which stacks an apply leaves out for them.
+//! Stacks that fail to plan, and the stacks that an apply therefore leaves out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(super) struct FailingFacts<'a, 'p> {
 
 pub(super) struct FailingStacks {
     mode: PlanMode,
-    /// Those that run after stacks with work, but fail for another cause.
+    /// Those that run after stacks with work, but fail for another reason.
     pub(super) invalid: BTreeSet<StackIndex>,
     stacks: BTreeSet<StackIndex>,
     conditional: BTreeSet<StackIndex>,
@@ -69,7 +69,8 @@ impl Context {
     }
 }
 
-/// Returns the stacks that certainly fail: the answer is unusable, or the configuration invalid.
+/// Returns the stacks that certainly fail: their answer is unusable, or their configuration
+/// invalid.
 fn invalid(
     context: &Context,
     request: &PlanRequest<'_>,
@@ -147,7 +148,7 @@ impl FailingStacks {
         self
     }
 
-    /// Blocks the stacks that an apply would skip if these and failed removals failed.
+    /// Blocks the stacks that an apply would skip if these stacks and the failed removals failed.
     pub(super) fn leave_out(
         &self,
         context: &Context,
@@ -159,7 +160,7 @@ impl FailingStacks {
             &mut BTreeMap<StackIndex, String>,
         ),
     ) {
-        for (path, cause) in self.behind(context, subjects, settled, removals, document) {
+        for (path, cause) in self.skipped_after(context, subjects, settled, removals, document) {
             let why = format!("runs after {cause}, which failed to plan");
             if let Some(stack) = context.project.stacks.find(&path) {
                 settled.block(stack, &why);
@@ -171,7 +172,7 @@ impl FailingStacks {
     }
 
     /// Returns the stacks that an apply would skip, each with the failed one.
-    fn behind(
+    fn skipped_after(
         &self,
         context: &Context,
         subjects: &StacksToPlan<'_>,
@@ -196,10 +197,11 @@ impl FailingStacks {
                 *action = work;
             }
         }
-        let mut gone = removals.actions();
-        let failed_gone = removals.failed.keys();
-        gone.extend(failed_gone.map(|path| (path.to_string(), PlannedAction::Delete)));
+        let mut removed = removals.actions();
+        let failed_removals = removals.failed.keys();
+        removed.extend(failed_removals.map(|path| (path.to_string(), PlannedAction::Delete)));
         let actions = actions.into_iter();
-        PlannedOrder::new(project, graph, document, actions, &gone).behind(project, &failed)
+        PlannedOrder::new(project, graph, document, actions, &removed)
+            .skipped_after(project, &failed)
     }
 }

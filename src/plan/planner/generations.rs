@@ -1,10 +1,10 @@
-//! Stacks that are created before the old ones are destroyed: each is a new generation, and
-//! generations that are not current are destroyed with the code of their own commits.
+//! Generations of stacks that are created before the old ones are destroyed. Generations that are
+//! not current are destroyed with the code of their own commits.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entries::{Decisions, find_made_first, needs, settle};
+use super::entries::{Decisions, find_created_first, needs, settle};
 use super::removals::{Removal, Removals};
 use super::subjects::{NextGeneration, RecordedState, StacksToPlan};
 use super::{AskedTools, PlanRequest};
@@ -20,11 +20,11 @@ use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{Document, Entry};
 
-/// The fix if two generations have the same backend.
+/// The fix if two generations share a backend.
 const OWN_PLACE: &str = "give each generation a state of its own, as with `TF_WORKSPACE = orch.stack.generation == 1 ? \"default\" : \"g${orch.stack.generation}\"` in `run.env`; see `orch help generations`";
 
 impl<'d> Removal<'d> {
-    /// Returns a generation that is not current, or will not be any more, if it exists.
+    /// Returns a generation that exists and is not current, or will not be after the plan.
     pub fn of_generation(path: &StackPath, entry: &Entry, by: Generation) -> Option<Self> {
         let generation = path.generation()?;
         let old = entry.of_generation(generation)?;
@@ -55,7 +55,7 @@ impl<'d> Removal<'d> {
         path: &'a StackPath,
         entry: &'a Entry,
     ) -> impl Iterator<Item = Removal<'d>> + use<'a, 'd> {
-        // The state may have been edited by hand: the current one never counts as old.
+        // The state may have been edited by hand: the current generation never counts as old.
         let deposed = entry
             .deposed
             .iter()
@@ -74,7 +74,7 @@ impl Removals<'_> {
         }
     }
 
-    /// Returns the document with generations to destroy as stacks of their own, if there are any.
+    /// Returns the document with generations to destroy as separate stacks, if there are any.
     pub fn with_generations(&self, document: Option<&Document>) -> Option<Document> {
         let paths = self.all.iter().map(|removal| &removal.path);
         let mut generations = paths.filter(|path| path.generation().is_some()).peekable();
@@ -94,20 +94,20 @@ impl Removals<'_> {
 }
 
 impl StacksToPlan<'_> {
-    /// Records the stacks of which nothing exists; returns those that are new.
+    /// Marks the stacks of which nothing exists. Returns those that were not marked before.
     pub(super) fn find_removed(&mut self, gone: &BTreeSet<StackIndex>) -> Vec<StackIndex> {
         let all = self.all.iter_mut();
-        let found = all.filter(|it| gone.contains(&it.stack) && !it.is_gone);
+        let found = all.filter(|it| gone.contains(&it.stack) && !it.is_missing);
         found
             .map(|subject| {
-                subject.is_gone = true;
+                subject.is_missing = true;
                 subject.stack
             })
             .collect()
     }
 
-    /// Returns the stacks that their drivers want to replace by new generations: these are asked
-    /// for.
+    /// Returns the stacks that their drivers want to replace by new generations. Their tools are
+    /// asked for these.
     pub(super) fn find_made_by_driver(&mut self, settled: &Decisions) -> Vec<StackIndex> {
         let mut found = Vec::new();
         for subject in &mut self.all {
@@ -157,15 +157,15 @@ impl Context {
         asked: &AskedTools,
         removals: &mut Removals<'_>,
     ) {
-        let Some(on_record) = recorded else { return };
-        find_made_first(self, subjects, recorded, request.options);
+        let Some(state) = recorded else { return };
+        find_created_first(self, subjects, recorded, request.options);
         if subjects.all.iter().all(|subject| subject.made().is_none()) {
             return;
         }
         let needs = needs(self, subjects, recorded, request.options);
         let blocked = self.find_blocked(subjects, places).stacks;
         let settled = settle(self, recorded, &needs, &asked.answers, &blocked);
-        let entries = self.entries_of(&on_record.document);
+        let entries = self.entries_of(&state.document);
         for subject in &subjects.all {
             let Some(next) = subject.made() else { continue };
             let path = &self.project.stacks[subject.stack].path;
@@ -183,7 +183,7 @@ impl Context {
         }
     }
 
-    /// Refuses to create generations without states of their own.
+    /// Refuses new generations that share a backend.
     pub(super) fn refuse_shared_generations(
         &self,
         subjects: &StacksToPlan<'_>,
@@ -196,7 +196,7 @@ impl Context {
             .map(|recorded| self.entries_of(&recorded.document))
             .unwrap_or_default();
         let replaced = subjects.all.iter().filter(|subject| {
-            self.is_made_first(subject.stack)
+            self.is_created_first(subject.stack)
                 && settled.action(subject.stack) == Some(PlannedAction::Replace)
         });
         let refusals: Vec<Diagnostic> = replaced
@@ -232,9 +232,8 @@ impl Context {
     }
 }
 
-/// Returns why a new generation lacks a state of its own, with the fix, given the record, the place
-/// of the new state, and whether anything exists there.
-/// its own state would be, and whether anything exists there.
+/// Returns why a new generation has no backend of its own, with the fix. `now` is its backend and
+/// `exists` whether resources exist there.
 fn shared(
     path: &StackPath,
     next: &NextGeneration,

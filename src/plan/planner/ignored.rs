@@ -1,4 +1,4 @@
-//! The inputs that `ignore_changes` leaves out of a plan.
+//! The inputs that `ignore_changes` excludes from a plan.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use crate::plan::entry::IgnoredInputs;
 use crate::project::lifecycle::IgnoredChanges;
 use crate::project::stack::StackIndex;
 
-/// Returns the inputs of a stack that `ignore_changes` leaves out, if there are any.
 pub(super) fn ignored<'a>(
     context: &'a Context,
     stack: StackIndex,
@@ -26,7 +25,7 @@ pub(super) fn ignored<'a>(
     })
 }
 
-/// Returns the stacks that may change: not those that ignore everything and are as they were left.
+/// Returns the stacks that may change. Excludes those that ignore all changes and exist unchanged.
 pub(super) fn may_change(
     context: &Context,
     subjects: &StacksToPlan<'_>,

@@ -1,4 +1,4 @@
-//! Stacks that are kept although a stack that they run after is destroyed.
+//! Finds the stacks that a destroy keeps although they depend on destroyed ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,25 +20,25 @@ const MAX_NAMED: usize = 10;
 impl Context {
     /// Returns the kept stacks, by path, that run after destroyed ones.
     ///
-    /// With a state, recorded stacks exist, even after a failed apply; without one, every stack
-    /// with a driver does. Stacks that the plan found to be missing do not exist. Stacks with the
+    /// With a state, recorded stacks exist, even after a failed apply. Without one, every stack
+    /// with a driver exists. A stack that the plan found missing does not exist. Stacks with the
     /// driver `none`, and stacks that are only read, are never destroyed.
     pub fn left_behind(&self, plan: &Plan, document: Option<&Document>) -> Vec<LeftBehind> {
         let stacks = &self.project.stacks;
-        let mut goes = BTreeSet::new();
+        let mut destroyed = BTreeSet::new();
         let mut is_found = BTreeMap::new();
         for entry in &plan.entries {
             let Some(stack) = stacks.find(&entry.stack) else {
                 continue;
             };
             if entry.action == PlannedAction::Delete && entry.blocked.is_none() {
-                goes.insert(stack);
+                destroyed.insert(stack);
             }
             is_found.insert(stack, entry.blocked.is_some());
         }
-        let is_gone =
+        let is_missing =
             |entry: &PlanEntry| entry.removed.is_some() && entry.action == PlannedAction::Delete;
-        if goes.is_empty() && !plan.entries.iter().any(is_gone) {
+        if destroyed.is_empty() && !plan.entries.iter().any(is_missing) {
             return Vec::new();
         }
         let drivers = Drivers::new(self, document);
@@ -55,12 +55,12 @@ impl Context {
                 }
         };
         let fate = |stack| {
-            if goes.contains(&stack) {
-                DestroyOutcome::Goes
+            if destroyed.contains(&stack) {
+                DestroyOutcome::Destroyed
             } else if exists(stack) {
-                DestroyOutcome::Stays
+                DestroyOutcome::Kept
             } else {
-                DestroyOutcome::Nothing
+                DestroyOutcome::Missing
             }
         };
         let record = NamedConstraints::new(&self.project, &self.graph, document);
@@ -69,10 +69,10 @@ impl Context {
             let action = entry.filter(|it| it.blocked.is_none()).map(|it| it.action);
             let recorded = document.and_then(|document| document.stacks.get(key));
             match action {
-                Some(PlannedAction::Delete) => DestroyOutcome::Goes,
-                Some(PlannedAction::Forget) => DestroyOutcome::Nothing,
-                _ if recorded.is_some_and(is_only_forgotten) => DestroyOutcome::Nothing,
-                _ => DestroyOutcome::Stays,
+                Some(PlannedAction::Delete) => DestroyOutcome::Destroyed,
+                Some(PlannedAction::Forget) => DestroyOutcome::Missing,
+                _ if recorded.is_some_and(is_only_forgotten) => DestroyOutcome::Missing,
+                _ => DestroyOutcome::Kept,
             }
         };
         left_behind(&self.project, &self.graph, &record, fate, of_gone)
@@ -80,33 +80,33 @@ impl Context {
 }
 
 /// The fix if a stack is kept.
-const WAY_OUT: &str = "add `--include-dependents` to destroy them too; if they no longer exist, run `orch state forget`";
+const FIX: &str = "add `--include-dependents` to destroy them too; if they no longer exist, run `orch state forget`";
 
-/// Returns the error of an apply, if any stack is kept.
+/// Refuses the apply if any stack is kept.
 pub fn refuse_left_behind(left_behind: &[LeftBehind]) -> Option<Error> {
     let first = left_behind.first()?;
-    let (stays, goes) = (printable(&first.stays), printable(&first.goes));
+    let (kept, destroyed) = (printable(&first.kept), printable(&first.destroyed));
     let dependents = left_behind
         .iter()
-        .filter(|it| it.goes == first.goes)
+        .filter(|it| it.destroyed == first.destroyed)
         .count();
     let depend = match dependents - 1 {
-        0 => format!("`{stays}` depends on it"),
-        more => format!("{dependents} stacks depend on it: `{stays}` and {more} more"),
+        0 => format!("`{kept}` depends on it"),
+        more => format!("{dependents} stacks depend on it: `{kept}` and {more} more"),
     };
     let others = match left_behind.len() - dependents {
         0 => String::new(),
         more => format!("; {more} more stacks depend on others that would be destroyed"),
     };
-    let what = format!("cannot destroy `{goes}`: {depend}{others}");
-    Some(Error::refused(what).hint(WAY_OUT))
+    let what = format!("cannot destroy `{destroyed}`: {depend}{others}");
+    Some(Error::refused(what).hint(FIX))
 }
 
 pub fn warn_of_left_behind(notices: &Notices, left_behind: &[LeftBehind]) {
-    for LeftBehind { stays, goes } in left_behind.iter().take(MAX_NAMED) {
-        let (stays, goes) = (printable(stays), printable(goes));
+    for LeftBehind { kept, destroyed } in left_behind.iter().take(MAX_NAMED) {
+        let (kept, destroyed) = (printable(kept), printable(destroyed));
         notices.warning(&format!(
-            "`{stays}` depends on `{goes}`, which would be destroyed: an apply is refused"
+            "`{kept}` depends on `{destroyed}`, which would be destroyed: an apply is refused"
         ));
     }
     if let Some(more @ 1..) = left_behind.len().checked_sub(MAX_NAMED) {
@@ -115,6 +115,6 @@ pub fn warn_of_left_behind(notices: &Notices, left_behind: &[LeftBehind]) {
         ));
     }
     if !left_behind.is_empty() {
-        notices.help(WAY_OUT);
+        notices.help(FIX);
     }
 }

@@ -1,4 +1,4 @@
-//! Makes a plan: compares state and commit, asks the tools, and turns answers into ordered entries.
+//! Makes a plan: compares state and commit, asks the tools, turns answers into ordered entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::{Conditions, Unchanged};
 use super::commits::Commits;
-use super::entries::{self, Decisions, find_made_first};
+use super::entries::{self, Decisions, find_created_first};
 use super::failing::FailingFacts;
 use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
@@ -38,11 +38,10 @@ pub struct Planner<'a, 'd> {
 }
 
 pub struct NewPlan<'d> {
-    /// With the facts that it depends on.
     pub saved: SavedPlan,
-    /// The plans of the tools, in the order of its indices.
+    /// The tools' plans, in the order of their indices.
     pub plans: Vec<PathBuf>,
-    /// Of a plan to destroy: the kept stacks that run after destroyed ones.
+    /// In a plan to destroy: the kept stacks that run after destroyed ones.
     pub left_behind: Vec<LeftBehind>,
     pub asked: AskedTools,
     pub commits: Commits,
@@ -52,7 +51,7 @@ pub struct NewPlan<'d> {
 
 impl<'d> Planner<'_, 'd> {
     /// Asks the tools and makes the plan, given the removed stacks that it covers. Fails if git or
-    /// the state cannot be read, no tool can be asked, or the plan would destroy protected stacks.
+    /// the state is unreadable, no tool can be asked, or the plan would destroy protected stacks.
     pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<NewPlan<'d>> {
         let Planner {
             request,
@@ -64,9 +63,9 @@ impl<'d> Planner<'_, 'd> {
         } = self;
         let head = context.head()?.map(|head| head.to_string());
         if request.is_kept {
-            context.digest_grounds()?;
+            context.digest_inputs()?;
         }
-        if !is_applied_now && request.is_kept && context.grounds.is_none() {
+        if !is_applied_now && request.is_kept && context.input_digests.is_none() {
             context.notices.warning(
                 "outside of git, a plan cannot be checked later, so `orch apply FILE` will refuse it",
             );
@@ -208,9 +207,9 @@ impl Context {
             runs_after = after(&settled);
         }
         let steps: Vec<(StackIndex, PlannedAction)> = settled.steps(subjects).collect();
-        let gone = removals.actions();
+        let removed = removals.actions();
         let of_steps = steps.iter().copied();
-        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &gone);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &removed);
         let (mut entries, mut failed) =
             settled.entries(&self.project, runs_after, &failing.invalid);
         entries.retain(|entry| {
@@ -220,7 +219,7 @@ impl Context {
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
         removals.add_to(&mut entries, &mut failed);
         self.show_failed_tools(request, &asked, &failed)?;
-        let sequence = self.sequence(document, steps, &gone, &entries);
+        let sequence = self.sequence(document, steps, &removed, &entries);
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,
@@ -248,11 +247,11 @@ impl Context {
         for failed in failed {
             asked.show_output(request.tools, &failed.stack, &failed.why)?;
         }
-        let is_gone = |failed: &FailedAsk| {
+        let is_missing = |failed: &FailedAsk| {
             let current = failed.stack.current();
             self.project.stacks.find(&current).is_none()
         };
-        if failed.iter().any(is_gone) {
+        if failed.iter().any(is_missing) {
             self.notices.help(
                 "to plan without removed stacks, add `--no-removals`; to leave one out, add `--exclude`",
             );
@@ -293,7 +292,7 @@ impl Context {
             let applied: BTreeSet<StackIndex> =
                 planned.iter().filter_map(is_applied).chain(open).collect();
             self.keep_old_generations(removals, document, &planned, &applied);
-            self.keep_what_is_used(removals, document, &planned);
+            self.keep_needed(removals, document, &planned);
             self.keep_old_generations(removals, document, &planned, &applied);
         };
         keep_used(settled, blocked, removals);
@@ -323,14 +322,14 @@ impl Context {
             recorded,
             commits,
         } = planning;
-        let on_record = recorded
+        let recorded_entries = recorded
             .map(|recorded| self.entries_of(&recorded.document))
             .unwrap_or_default();
-        let read = self.read_first(request, query, subjects, recorded, &on_record)?;
-        // Backends from the drivers' blocks are known before tools are asked.
-        let places = self.places(subjects, &on_record, &read);
-        subjects.follow(&self.moved_by_backend(&places, &on_record, recorded));
-        find_made_first(self, subjects, recorded, request.options);
+        let read = self.read_first(request, query, subjects, recorded, &recorded_entries)?;
+        // Backends in the drivers' blocks are known before tools are asked.
+        let places = self.places(subjects, &recorded_entries, &read);
+        subjects.follow(&self.moved_by_backend(&places, &recorded_entries, recorded));
+        find_created_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
         let asked = ask::ask(self, request, query, &needs, nothing, read)?;
@@ -339,13 +338,13 @@ impl Context {
             request,
             query,
             recorded,
-            on_record: &on_record,
+            recorded_entries: &recorded_entries,
             checks,
         };
         let asked = self.ask_waiting(waiting, subjects, asked)?;
         let document = recorded.map(|recorded| &recorded.document);
-        let places = self.places(subjects, &on_record, &asked);
-        let moves = self.moved_by_backend(&places, &on_record, recorded);
+        let places = self.places(subjects, &recorded_entries, &asked);
+        let moves = self.moved_by_backend(&places, &recorded_entries, recorded);
         subjects.follow(&moves);
         removals.follow(&moves);
         if let Some(RecordedState {
@@ -353,14 +352,14 @@ impl Context {
             standings,
         }) = recorded
         {
-            // The recorded facts may keep a stack already: then its tool is not asked.
+            // The recorded facts may already keep a stack: then its tool is not asked.
             self.block_by_backends(removals, &places, document, standings);
         }
         let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
-        let places = self.places(subjects, &on_record, &asked);
+        let places = self.places(subjects, &recorded_entries, &asked);
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
-        // Answers show backends that are not recorded.
+        // Answers contain backends that are not recorded.
         if let Some(RecordedState {
             document,
             standings,
@@ -375,8 +374,8 @@ impl Context {
         })
     }
 
-    /// Returns the document with entries moved to the stacks that were found to be theirs: from the
-    /// stack to its key. `None` if there are none.
+    /// Returns the document with entries assigned to the moved stacks that they belong to (`moves`:
+    /// from stack to key). `None` if there are none.
     fn amended(
         &self,
         document: Option<&Document>,

@@ -1,20 +1,18 @@
 //! Makes a plan: compares the state with the project, asks the tools, and turns their answers into
 //! ordered entries.
 //!
-//! Runs no command itself, and prints nothing: see [`Ask`] and the context's notices.
+//! This module runs no commands and prints nothing: [`Ask`] and the context's notices do.
 
 mod ask;
+mod blocked_removals;
 mod checks;
 mod commits;
 mod destroy_commands;
 mod entries;
 mod environment;
 mod failing;
-mod foreseen;
 mod generations;
-mod grounds;
 mod ignored;
-mod kept;
 mod left_behind;
 mod make;
 mod missing_outputs;
@@ -22,12 +20,14 @@ mod outputs;
 mod protected;
 mod protection;
 mod readers;
-mod remembered;
+mod recorded_facts;
 mod removal_code;
+mod removal_outlook;
 mod removals;
 mod replaced;
 mod rollbacks;
 mod rounds;
+mod saved_facts;
 mod sequence;
 mod subjects;
 mod succession;
@@ -37,14 +37,14 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-pub use self::ask::{Ask, AskEnd, AskRun, AskedRun, AskedTools, EndedOutput, NO_ROOM, RunOrigin};
+pub use self::ask::{Ask, AskEnd, AskRun, AskedRun, AskedTools, EndedOutput, NO_FOLDER, RunOrigin};
 pub use self::commits::Commits;
-pub use self::foreseen::ForeseenRemoval;
 pub use self::left_behind::{refuse_left_behind, warn_of_left_behind};
 pub use self::make::{NewPlan, Planner};
 pub use self::outputs::OutputReader;
 pub use self::protection::{Protections, refuse};
 pub use self::removal_code::{CommitEnvironments, RemovalCode};
+pub use self::removal_outlook::RemovalOutlook;
 pub use self::removals::{Removal, Removals};
 pub use self::subjects::{Drivers, RecordedState, taken};
 use self::subjects::{StackToPlan, StacksToPlan};
@@ -68,26 +68,25 @@ pub struct PlanRequest<'a> {
     pub replace: &'a [String],
     /// Whether stacks are planned that were applied from a commit that HEAD lacks.
     pub allow_rollback: bool,
-    /// Whether removed stacks are left out.
     pub no_removals: bool,
-    /// Whether protected stacks are left out, instead of refusing the plan.
+    /// Whether protected stacks are excluded, instead of refusing the plan.
     pub skip_protected: bool,
     pub fetches: bool,
     /// Whether stacks are planned because a module that they call has a new version.
     pub is_release: bool,
-    /// Whether the plan is to be applied, now or later.
+    /// Whether the plan will be applied, now or later.
     pub is_kept: bool,
-    /// Whether the plan only verifies that stacks match the configuration, whatever is recorded.
+    /// Whether the plan only verifies that stacks match the configuration, ignoring the state.
     pub is_verification: bool,
-    /// The only stacks to plan, if they are known already.
+    /// The only stacks to plan, if they are already known.
     pub only: Option<&'a [StackPath]>,
-    /// Whether failing stacks, and those that run after them, are left out of the apply.
+    /// Whether the apply leaves out failing stacks and those that run after them.
     pub leaves_out_failed: bool,
     pub lock_timeout: Option<Duration>,
 }
 
 impl PlanRequest<'_> {
-    /// Returns the origin of the runs in which tools are asked, given the selection.
+    /// Returns the origin of the planning runs, given the selection.
     fn origin(&self, query: &Query) -> RunOrigin {
         RunOrigin {
             purpose: match self.only {

@@ -1,5 +1,5 @@
-//! Reads outputs for conditions, in a run of its own with a turn for each stack. The values are
-//! kept in memory only; the folder that they are printed to is removed at once.
+//! Reads outputs for conditions, in a run of its own with one turn per stack. The values stay in
+//! memory; the folder that they are printed to is removed at once.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -51,7 +51,8 @@ impl<'l> OutputReader<'l> {
 }
 
 impl OutputReader<'_> {
-    /// Reads outputs at once. Conditions that need those of a failed tool cannot be evaluated.
+    /// Reads the outputs of stacks. Conditions that need those of a failed tool cannot be
+    /// evaluated.
     pub fn read(&self, stacks: &BTreeSet<StackIndex>, checker: &mut Checker<'_>) -> Result<()> {
         let drivers = Drivers::new(self.context, self.document);
         let mut readable: Vec<OutputSource<'_>> = Vec::new();
@@ -85,7 +86,7 @@ impl OutputReader<'_> {
         let project = &context.project;
         let id = new_id(&project.root);
         let folder = PrivateFolder::of(context, FOLDER)?;
-        // Others see the current generation.
+        // Other stacks use the current generation.
         let environments = context.evaluator();
         let codes = PlanCode {
             tree: StackCode {

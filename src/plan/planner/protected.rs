@@ -1,4 +1,4 @@
-//! Protected stacks in a plan: it is refused, or keeps them and the stacks that they run after.
+//! Protected stacks in a plan: they refuse it, or are kept with the stacks that they depend on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-const WAY_OUT: &str = "`orch plan` without `--skip-protected` shows its rule";
+const FIX: &str = "`orch plan` without `--skip-protected` shows its rule";
 
 impl Context {
     /// Returns the protected stacks, by path, that a plan would destroy in whole or in part. Notes
@@ -53,7 +53,7 @@ impl Context {
                             &destroyed,
                         ),
                     };
-                    // A replaced stack is listed already.
+                    // A replaced stack is already listed.
                     let is_new = |it: &ProtectionRefusal| !(removal.is_planned && it.is_of_stack());
                     let stack = if removal.is_planned {
                         removal.path.current()
@@ -84,7 +84,7 @@ impl Context {
         protected
     }
 
-    /// Notes the updates that `prevent_resource_destroy` can't cover.
+    /// Notes the updates that `prevent_resource_destroy` cannot cover.
     pub(super) fn note_unreported(&self, settled: &Decisions) {
         let has_rule = |stack: &StackIndex| {
             let rule = self.project.rules_of(*stack).prevent_resource_destroy;
@@ -125,27 +125,27 @@ impl Context {
         let part = |node: usize| {
             let stack = match record.node(node) {
                 RecordNode::Here(stack) => stack,
-                RecordNode::Group(_) => return RemovalRole::Nothing,
-                RecordNode::Gone(key) => {
+                RecordNode::Group(_) => return RemovalRole::Missing,
+                RecordNode::Removed(key) => {
                     return match actions.get(key) {
-                        _ if is_protected(key) => RemovalRole::Holds,
-                        Some(PlannedAction::Delete) => RemovalRole::Goes,
-                        Some(_) => RemovalRole::Nothing,
-                        None => RemovalRole::MovesAway,
+                        _ if is_protected(key) => RemovalRole::Untouched,
+                        Some(PlannedAction::Delete) => RemovalRole::Destroyed,
+                        Some(_) => RemovalRole::Missing,
+                        None => RemovalRole::Updated,
                     };
                 }
             };
             let here = &self.project.stacks[stack];
             if is_protected(here.path.as_str()) {
-                RemovalRole::Holds
+                RemovalRole::Untouched
             } else if going.contains(&stack) {
-                RemovalRole::Goes
+                RemovalRole::Destroyed
             } else if here.mode == StackMode::Manage
                 && (document.is_none() || drivers.entry(stack).is_some())
             {
-                RemovalRole::MovesAway
+                RemovalRole::Updated
             } else {
-                RemovalRole::Nothing
+                RemovalRole::Missing
             }
         };
         let held = held(&record.recorded, part);
@@ -170,9 +170,9 @@ impl Context {
         }
         for (node, why) in all {
             match record.node(node) {
-                RecordNode::Gone(key) => {
+                RecordNode::Removed(key) => {
                     if let Some(removal) = removals.of_key(key) {
-                        removal.block(why, WAY_OUT);
+                        removal.block(why, FIX);
                     }
                 }
                 RecordNode::Here(stack) => {

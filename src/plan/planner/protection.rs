@@ -1,4 +1,4 @@
-//! Which of the stacks that a plan or a command would destroy are protected.
+//! Checks which stacks that a plan or a command would destroy are protected.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -27,13 +27,13 @@ pub struct Protections<'l> {
     context: &'l Context,
     document: Option<&'l Document>,
     pairs: OnceCell<EntryIndex<'l>>,
-    /// The project of HEAD, loaded on first use. If it cannot be read, all rules that it may have.
+    /// The project of HEAD, loaded on first use. If HEAD is unreadable, all rules that it may have.
     head: OnceCell<std::result::Result<Option<Head>, Vec<Protection>>>,
 }
 
 struct Head {
     project: Project,
-    /// Its stacks by the paths that the `moved` blocks of the working tree give them.
+    /// Its stacks by the paths that the working tree's `moved` blocks give them.
     by_destination: BTreeMap<StackPath, Vec<StackIndex>>,
     /// In lower case.
     by_id: BTreeMap<String, StackIndex>,
@@ -56,7 +56,7 @@ impl<'l> Protections<'l> {
         }))
     }
 
-    /// Refuses to destroy protected parts of a stack; `None` if it is allowed.
+    /// Refuses to destroy protected parts of a stack; `None` if the destroy is allowed.
     fn refuse(&self, path: &StackPath, destroyed: &DestroyedPart<'_>) -> Option<ProtectionRefusal> {
         let project = &self.context.project;
         let current = path.current();
@@ -67,10 +67,10 @@ impl<'l> Protections<'l> {
         ProtectionRefusal::new(Protection::of_removed(project, path, recorded), destroyed)
     }
 
-    /// Refuses to destroy protected parts of a stack of the project; `None` if it is allowed.
-    /// Lifting the protection takes effect once committed: HEAD decides too if it has the stack,
-    /// otherwise the record. The record also counts if HEAD has links, which are not followed in a
-    /// commit.
+    /// Refuses to destroy protected parts of a stack of the project; `None` if the destroy is
+    /// allowed. Removing a rule takes effect once committed: HEAD decides too if it has the stack,
+    /// else the recorded rules do. The recorded rules also count if HEAD has links, which are not
+    /// followed in a commit.
     pub(super) fn refuse_here(
         &self,
         stack: StackIndex,
@@ -85,12 +85,12 @@ impl<'l> Protections<'l> {
             };
             let there = head.map(|head| head.stacks(project, stack));
             let rules = match there.as_deref() {
-                None | Some([]) => self.on_record(stack),
+                None | Some([]) => self.recorded_rules(stack),
                 Some(there) => {
                     let head = &head?.project;
                     let of_head = there.iter().flat_map(|&it| Protection::of_head(head, it));
                     let is_broken = !head.broken.is_empty();
-                    let recorded = is_broken.then(|| self.on_record(stack));
+                    let recorded = is_broken.then(|| self.recorded_rules(stack));
                     of_head.chain(recorded.into_iter().flatten()).collect()
                 }
             };
@@ -98,27 +98,27 @@ impl<'l> Protections<'l> {
         })
     }
 
-    fn on_record(&self, stack: StackIndex) -> Vec<Protection> {
+    fn recorded_rules(&self, stack: StackIndex) -> Vec<Protection> {
         let Some(document) = self.document else {
             return Vec::new();
         };
         let stacks = &self.context.project.stacks;
         let pairs = self.pairs.get_or_init(|| EntryIndex::new(stacks, document));
         let recorded = pairs.key(stack).and_then(|key| document.stacks.get(key));
-        recorded.map(Protection::on_record).unwrap_or_default()
+        recorded.map(Protection::recorded_rules).unwrap_or_default()
     }
 
-    /// Loads the project of HEAD; `None` outside of git and before the first commit. The error has
-    /// all rules that HEAD may have, as it cannot be read.
+    /// Loads the project of HEAD; `None` outside of git and before the first commit. If HEAD is
+    /// unreadable, the error has all rules that HEAD may have.
     fn load_head(&self) -> std::result::Result<Option<Head>, Vec<Protection>> {
-        const ADVICE: &str = "see what `git status` reports in this directory";
+        const ADVICE: &str = "run `git status` in this directory to see the cause";
         let root = &self.context.project.root;
         let asked = Repository::open(root)
             .and_then(|repository| Ok((repository.commit("HEAD")?, repository)));
         let unread = |error: GitError| {
             let trust = |command| format!("if you trust the repository, run `{command}`");
-            let way_out = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
-            Protection::unread(&with_causes(&error), &way_out)
+            let fix = error.remedy().map_or_else(|| ADVICE.to_owned(), trust);
+            Protection::unread(&with_causes(&error), &fix)
         };
         let (head, repository) = match asked {
             Ok((Some(head), repository)) => (head, repository),
@@ -208,7 +208,7 @@ impl Context {
     }
 
     /// Prints the protected stacks that a run would destroy, given the document if the run is
-    /// recorded; returns whether there are any. Fails if it is unknown which commands destroy.
+    /// recorded. Returns whether there are any. Fails if it is unknown which commands destroy.
     pub fn destroys_protected(
         &self,
         run: &PreparedRun,
@@ -233,7 +233,7 @@ impl Context {
         Ok(!protected.is_empty())
     }
 
-    /// Refuses a run if it would destroy protected stacks, or if its commands might.
+    /// Refuses a run that would, or might, destroy protected stacks.
     pub fn refuse_protected(
         &self,
         run: &PreparedRun,
@@ -247,8 +247,8 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the stacks that a run would destroy, with the reason: those whose commands are
-    /// known, or recorded, to destroy them. Fails if it is unknown which commands destroy.
+    /// Returns the stacks that a run would destroy, with the reason. Their commands are known or
+    /// recorded to destroy them. Fails if it is unknown which commands destroy.
     pub fn destroyed_in_run(
         &self,
         run: &PreparedRun,

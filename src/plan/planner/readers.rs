@@ -1,4 +1,4 @@
-//! Stacks that only read what others manage, if both have conditions.
+//! Conditions that a read-only stack and the stack that manages its resources both have.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::project::stack::{StackIndex, StackMode};
 const MAX_WARNINGS: usize = 10;
 
 impl Context {
-    /// Warns of conditions on read-only stacks that the managing stacks have, too: those are
-    /// enough, since reading waits for the managing stack. Conditions that both inherit do not
+    /// Warns of conditions on read-only stacks that the managing stacks have, too. Those of the
+    /// managing stack are enough, since reading waits for it. Conditions that both inherit do not
     /// count.
     pub(super) fn warn_of_readers(
         &self,

@@ -1,4 +1,4 @@
-//! The code that destroys removed stacks: that of the commits that were applied last.
+//! Loads the code that destroys removed stacks, from the commits that last applied them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ pub struct RemovalCode<'e, 'p> {
     /// Its index in the code.
     pub stack: StackIndex,
     pub driver: Driver<'p>,
-    /// The backend according to the block of its driver.
+    /// The backend in its driver's block.
     pub backend: Option<String>,
     project: &'p Project,
     environments: &'e Environments<'p>,
@@ -49,8 +49,8 @@ pub struct RemovalCode<'e, 'p> {
 
 pub type CommitEnvironments<'p> = BTreeMap<CommitEnvironment, Environments<'p>>;
 
-/// The environment of a stack in a commit depends on its own generation, and on those of the other
-/// stacks that it was applied with, by path.
+/// The environment of a stack in a commit depends on its own generation and, by path, on those of
+/// the other stacks that it was applied with.
 type CommitEnvironment = (CommitId, Generation, BTreeMap<StackPath, Generation>);
 
 fn environment_of(removal: &Removal<'_>) -> Option<CommitEnvironment> {
@@ -88,7 +88,7 @@ impl Removals<'_> {
         seen.into_iter().filter_map(environment).collect()
     }
 
-    /// Returns the code of removed stacks; blocks those whose code cannot be used.
+    /// Returns the code of removed stacks; blocks those whose code is unusable.
     pub fn codes<'e, 'p>(
         &mut self,
         context: &'p Context,
@@ -155,7 +155,7 @@ impl Removals<'_> {
                         .flatten();
                     match unclear {
                         None => codes.push(code),
-                        Some(BlockedRemoval { why, way_out }) => removal.block(why, way_out),
+                        Some(BlockedRemoval { why, fix }) => removal.block(why, fix),
                     }
                 }
                 Err(why) => removal.block(why, BRING_BACK),
@@ -164,8 +164,8 @@ impl Removals<'_> {
         codes
     }
 
-    /// Links the local states of tools into the checkouts after `init`: before, Terraform would
-    /// want to migrate them. Blocks stacks whose states cannot be linked.
+    /// Links the local states of tools into the checkouts after `init`: before it, Terraform would
+    /// ask to migrate them. Blocks stacks whose states cannot be linked.
     fn link_states(
         &mut self,
         root: &Path,
@@ -199,7 +199,7 @@ impl Removals<'_> {
                         removal.block(why.to_string(), BRING_BACK);
                     }
                 }
-                // The state may be in Terraform's default place.
+                // The state may be in Terraform's default location.
                 None if of_removal.driver.tool.is_some() => {
                     let usual = usual_local_state(removal.path.directory().relative());
                     _ = code.link_local_state(root, &usual);
@@ -209,7 +209,7 @@ impl Removals<'_> {
         }
     }
 
-    /// Decides what needs no answer, and returns the remaining questions.
+    /// Decides actions that need no answer; returns the remaining questions.
     pub(super) fn questions<'p>(
         &mut self,
         codes: &[RemovalCode<'_, 'p>],
@@ -226,7 +226,7 @@ impl Removals<'_> {
                     },
                     code.backend.clone(),
                 )),
-                Decision::Settled(action, reason) => {
+                Decision::Final(action, reason) => {
                     self.all[code.removal].decided = Some(DecidedRemoval {
                         action: *action,
                         reason: reason.clone(),
@@ -280,7 +280,7 @@ impl Removals<'_> {
                         driver: code.driver.name.to_owned(),
                     });
                 }
-                // A kept stack's leftovers must not block the others.
+                // Problems of a kept stack must not block the others.
                 Err(why)
                     if context
                         .project
@@ -298,7 +298,7 @@ impl Removals<'_> {
 
 impl Context {
     /// Prepares the code of removed stacks: runs `init`, and links local states. If a tool fails,
-    /// its turn runs `init` again and fails then.
+    /// its turn runs `init` again and reports the failure.
     pub fn ready<'p>(
         &'p self,
         tools: &dyn Ask,

@@ -1,5 +1,5 @@
-//! Stacks in the state that this commit lacks: with proof of removal, they are destroyed with the
-//! code of the commit that was applied last.
+//! Stacks in the state that this commit lacks. With proof of removal, they are destroyed with the
+//! code of the commit that last applied them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +32,11 @@ pub struct Removal<'d> {
     pub path: StackPath,
     pub entry: Cow<'d, Entry>,
     pub removed: Removed,
-    /// The commit whose code destroys it, if it is known to have been removed.
+    /// The commit whose code destroys it, if its removal is proven.
     pub seen: Option<CommitId>,
     /// Why it is kept, and the fix.
     pub blocked: Option<BlockedRemoval>,
-    /// Its backend according to the driver of its commit.
+    /// Its backend according to its commit's driver.
     pub(super) backend_there: Option<String>,
     pub(super) decided: Option<DecidedRemoval>,
     /// Whether it is a generation that is current until the plan is applied.
@@ -47,7 +47,7 @@ pub struct Removal<'d> {
 
 pub struct BlockedRemoval {
     pub why: String,
-    pub way_out: String,
+    pub fix: String,
 }
 
 pub(super) struct DecidedRemoval {
@@ -62,7 +62,7 @@ pub struct Removals<'d> {
     /// By path.
     pub all: Vec<Removal<'d>>,
     pub(super) unplanned: UnplannedRemovals,
-    /// The stacks of this commit that are recorded under other keys: their backends are the same.
+    /// The stacks of this commit that are recorded under other keys. Their backends are the same.
     pub(super) moved: BTreeMap<StackIndex, String>,
     /// The stacks whose tools could not be asked, with the reason.
     pub(super) failed: BTreeMap<StackPath, String>,
@@ -72,7 +72,7 @@ pub struct Removals<'d> {
     absent: BTreeSet<String>,
 }
 
-/// Returns the outcome of a later apply that did not succeed and may be of another commit.
+/// Returns the outcome of a later apply that failed and may be of another commit.
 fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
     let intent = entry.intent.as_ref();
     if intent.is_some_and(|intent| intent.action == Written::Apply) {
@@ -90,7 +90,6 @@ fn failed_since(entry: &Entry, seen: &CommitId) -> Option<String> {
     ))
 }
 
-/// Returns the keys of recorded stacks without proof of removal.
 fn absent(missing: &BTreeMap<String, MissingStack>) -> BTreeSet<String> {
     let absent = missing.iter().filter(|(_, it)| it.evidence.is_err());
     absent.map(|(key, _)| key.clone()).collect()
@@ -114,7 +113,7 @@ impl<'d> Removal<'d> {
             Err(none) => {
                 let blocked = BlockedRemoval {
                     why: none.to_string(),
-                    way_out: none.fix(),
+                    fix: none.fix(),
                 };
                 let removed = if none.is_doubt() {
                     Removed::Doubtful
@@ -124,14 +123,14 @@ impl<'d> Removal<'d> {
                 (removed, None, Some(blocked))
             }
         };
-        // With a known backend, a later change of it is detected.
+        // With a recorded backend, a later change of it is detected.
         if let (Some(seen), None) = (&seen, &entry.backend)
             && !removed.leaves()
             && let Some(why) = failed_since(entry, seen)
         {
             blocked = Some(BlockedRemoval {
                 why,
-                way_out: "restore it, run `orch destroy` on it, and delete it again".to_owned(),
+                fix: "restore it, run `orch destroy` on it, and delete it again".to_owned(),
             });
         }
         Removal {
@@ -154,10 +153,10 @@ impl<'d> Removal<'d> {
         }
     }
 
-    pub(super) fn block(&mut self, why: impl Into<String>, way_out: impl Into<String>) {
+    pub(super) fn block(&mut self, why: impl Into<String>, fix: impl Into<String>) {
         self.blocked.get_or_insert_with(|| BlockedRemoval {
             why: why.into(),
-            way_out: way_out.into(),
+            fix: fix.into(),
         });
     }
 
@@ -169,7 +168,7 @@ impl<'d> Removal<'d> {
     }
 
     /// Returns whether it may be destroyed, as far as known.
-    pub(super) fn may_go(&self) -> bool {
+    pub(super) fn may_be_destroyed(&self) -> bool {
         let decided = self.decided.as_ref();
         self.blocked.is_none() && decided.is_none_or(|it| it.action == PlannedAction::Delete)
     }
@@ -178,7 +177,7 @@ impl<'d> Removal<'d> {
         self.blocked.is_none() && self.decided.is_none()
     }
 
-    /// Returns whether its resources cannot be another stack's, whichever command destroys them.
+    /// Returns whether its resources are certainly its own, whichever command destroys them.
     pub(super) fn is_unmistakable(&self) -> bool {
         self.entry.backend.is_some()
             || self.path.generation().is_some()
@@ -199,12 +198,12 @@ impl<'d> Removal<'d> {
     }
 
     /// Returns whether it is only forgotten and its resources are kept.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn keeps_resources(&self) -> bool {
         self.blocked.is_none() && self.removed.leaves()
     }
 
     pub(super) fn is_kept(&self) -> bool {
-        self.blocked.is_some() || self.is_left()
+        self.blocked.is_some() || self.keeps_resources()
     }
 
     pub(super) fn action(&self) -> Option<PlannedAction> {
@@ -242,7 +241,7 @@ impl Context {
                 ));
                 continue;
             };
-            // The entry of a stack of this commit at the same path reports it.
+            // A stack of this commit at the same path reports the entry.
             if self.project.stacks.find(&path).is_some() {
                 continue;
             }
@@ -254,7 +253,7 @@ impl Context {
                 let removal = Removal::new(path, entry, missing);
                 let deposed = Removal::deposed(&removal.path, entry).map(|mut deposed| {
                     if let Some(blocked) = &removal.blocked {
-                        deposed.block(blocked.why.clone(), blocked.way_out.clone());
+                        deposed.block(blocked.why.clone(), blocked.fix.clone());
                     }
                     if removal.removed.leaves() {
                         deposed.removed = removal.removed.clone();
@@ -321,7 +320,7 @@ impl<'d> Removals<'d> {
         self
     }
 
-    /// Drops the stacks that this commit has at other paths: from the stack to the key.
+    /// Drops the stacks that this commit has at other paths (`moves`: from stack to key).
     pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
         self.moved.clone_from(moves);
         let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
@@ -329,7 +328,6 @@ impl<'d> Removals<'d> {
             .retain(|removal| !keys.contains(removal.path.as_str()));
     }
 
-    /// Returns the keys of recorded stacks that this commit lacks without proof of removal.
     pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
         let is_moved = |key: &&String| self.moved.values().any(|moved| moved == *key);
         self.absent.iter().filter(move |key| !is_moved(key))
@@ -361,7 +359,7 @@ impl<'d> Removals<'d> {
         let going = self
             .all
             .iter()
-            .filter(|removal| removal.may_go())
+            .filter(|removal| removal.may_be_destroyed())
             .map(|removal| (removal.path.to_string(), PlannedAction::Delete));
         going.chain(self.actions()).collect()
     }
@@ -382,7 +380,7 @@ impl<'d> Removals<'d> {
             .iter()
             .filter_map(|it| Some((&it.path, it.blocked.as_ref()?)))
             .collect();
-        for (removal, BlockedRemoval { why, way_out }) in blocked.iter().take(MAX_WARNINGS) {
+        for (removal, BlockedRemoval { why, fix }) in blocked.iter().take(MAX_WARNINGS) {
             let path = printable(removal.as_str());
             let why = printable(why);
             notices.warning(&if removal.generation().is_some() {
@@ -390,8 +388,8 @@ impl<'d> Removals<'d> {
             } else {
                 format!("`{path}` is recorded but not in the project, and is not destroyed: {why}")
             });
-            if !way_out.is_empty() {
-                notices.help(way_out);
+            if !fix.is_empty() {
+                notices.help(fix);
             }
         }
         if let Some(more @ 1..) = blocked.len().checked_sub(MAX_WARNINGS) {
@@ -445,7 +443,7 @@ impl<'d> Removals<'d> {
         failed.sort_by(|a, b| a.stack.cmp(&b.stack));
     }
 
-    /// Returns the facts that a removal with work depends on, and adds its tool's plan to `plans`.
+    /// Returns the facts that a removal with work depends on; adds its tool's plan to `plans`.
     pub(super) fn rest(
         &self,
         entry: &PlanEntry,

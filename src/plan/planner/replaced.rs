@@ -81,7 +81,7 @@ impl Context {
     }
 }
 
-/// Returns why an entry replaces nothing, if so.
+/// Returns why an entry is not replaced, if so.
 fn kept_because(entry: &PlanEntry) -> Option<String> {
     if let Some(why) = &entry.blocked {
         return Some(format!("it is blocked ({why})"));

@@ -1,4 +1,4 @@
-//! Which stacks of a plan would be rolled back.
+//! Stacks that a plan would roll back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,6 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::selection::select::Selection;
 
 impl Context {
-    /// Returns the selected stacks that the plan would roll back.
     pub(super) fn planned_rollbacks(
         &mut self,
         request: &PlanRequest<'_>,
@@ -21,8 +20,8 @@ impl Context {
         replaced: &BTreeSet<StackIndex>,
     ) -> Result<BTreeMap<StackIndex, Rollback>> {
         // A refresh reverts nothing.
-        let is_looked_at = request.options.mode == PlanMode::RefreshOnly;
-        let Some(recorded) = recorded.filter(|_| !is_looked_at) else {
+        let is_refresh = request.options.mode == PlanMode::RefreshOnly;
+        let Some(recorded) = recorded.filter(|_| !is_refresh) else {
             return Ok(BTreeMap::new());
         };
         let is_planned = |stack: &StackIndex| {

@@ -1,11 +1,11 @@
-//! Asks tools in rounds: those that wait for others, and those whose answers changed the question.
+//! Asks tools in rounds: tools that wait for others, and tools whose question has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanRequest;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::Conditions;
-use super::entries::{self, find_made_first};
+use super::entries::{self, find_created_first};
 use super::subjects::{RecordedState, StacksToPlan};
 use crate::context::{Context, Entries};
 use crate::error::Result;
@@ -19,12 +19,12 @@ pub(super) struct Waiting<'a, 'l> {
     pub(super) request: &'a PlanRequest<'a>,
     pub(super) query: &'a Query,
     pub(super) recorded: Option<&'a RecordedState>,
-    pub(super) on_record: &'a Entries<'a>,
+    pub(super) recorded_entries: &'a Entries<'a>,
     pub(super) checks: &'a mut Conditions<'l>,
 }
 
 impl Context {
-    /// Asks the tools of stacks with undecided preconditions, in rounds: each once the actions of
+    /// Asks the tools of stacks with undecided preconditions in rounds, each once the actions of
     /// the stacks are known whose outputs they need.
     pub(super) fn ask_waiting(
         &self,
@@ -36,11 +36,11 @@ impl Context {
             request,
             query,
             recorded,
-            on_record,
+            recorded_entries,
             checks,
         } = waiting;
         while subjects.all.iter().any(|subject| subject.is_waiting) {
-            let places = self.places(subjects, on_record, &asked);
+            let places = self.places(subjects, recorded_entries, &asked);
             asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
             let needs = entries::needs(self, subjects, recorded, request.options);
             let blocked = self.find_blocked(subjects, &places).stacks;
@@ -54,7 +54,8 @@ impl Context {
         Ok(asked)
     }
 
-    /// Asks tools again whose questions have changed: to replace, or since nothing is left to replace.
+    /// Asks tools again whose question has changed: to replace, or because nothing is left to
+    /// replace.
     pub(super) fn ask_again(
         &self,
         request: &PlanRequest<'_>,
@@ -92,7 +93,7 @@ impl Context {
             for &stack in &others {
                 asked.forget(&self.project.stacks[stack].path);
             }
-            find_made_first(self, subjects, recorded, request.options);
+            find_created_first(self, subjects, recorded, request.options);
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
             asked = ask::ask(self, request, query, &needs, nothing, asked)?;

@@ -1,4 +1,4 @@
-//! The sequence of a plan, including the stacks that are decided during the apply.
+//! The sequence of a plan, including stacks that the apply decides.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl Context {
         &self,
         document: Option<&Document>,
         steps: Vec<(StackIndex, PlannedAction)>,
-        gone: &BTreeMap<String, PlannedAction>,
+        removed: &BTreeMap<String, PlannedAction>,
         entries: &[PlanEntry],
     ) -> Vec<StackPath> {
         let undecided: Vec<_> = entries
@@ -29,7 +29,7 @@ impl Context {
             return Vec::new();
         }
         let all = steps.into_iter().chain(undecided);
-        let order = PlannedOrder::new(&self.project, &self.graph, document, all, gone);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, all, removed);
         let operations = order.operations(&self.project).into_iter();
         operations.map(|operation| operation.stack).collect()
     }

@@ -1,4 +1,4 @@
-//! The stacks of a plan, with the known facts before their tools are asked.
+//! The stacks of a plan, with the facts that are known before their tools are asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::context::Context;
 use crate::driver::{Driver, ToolsOnPath, driver_of};
 use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
+use crate::plan::created_first::extend_as_recorded;
 use crate::plan::entry::PlanReason;
-use crate::plan::made_first::extend_as_recorded;
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::run::execute::ProgramFinder;
@@ -28,29 +28,29 @@ pub(super) struct StackToPlan<'p> {
     pub(super) stack: StackIndex,
     pub(super) driver: Driver<'p>,
     pub(super) is_replaced: bool,
-    /// Whether it is recorded, was being replaced, and none of it exists.
-    pub(super) is_gone: bool,
-    /// Why `replace_triggered_by` replaces it, if so.
+    /// Whether it is recorded as being replaced, and nothing of it exists.
+    pub(super) is_missing: bool,
+    /// The `replace_triggered_by` that replaces it, if any.
     pub(super) trigger: Option<PlanReason>,
-    /// Triggers that may replace it, known during the apply.
+    /// Triggers that may replace it during the apply.
     pub(super) open_triggers: Vec<String>,
-    /// Whether its tool is not asked yet because preconditions are undecided.
+    /// Whether its tool waits because preconditions are undecided.
     pub(super) is_waiting: bool,
     pub(super) blocked: Option<String>,
-    /// Its backend according to the block of its driver.
+    /// The backend in its driver's block.
     pub(super) backend: Option<String>,
-    /// The outputs that differ from those that it was applied with, if any, in words.
+    /// Describes the outputs that differ from those of its last apply, if any.
     pub(super) outputs_differ: Option<String>,
     /// Its recorded key, if that is not its path, or if it has become another stack.
     pub(super) previous_path: Option<String>,
-    /// Whether it is not recorded, but is known to be a recorded stack that was moved.
+    /// Whether it is unrecorded but known to be a recorded stack that was moved.
     pub(super) is_moved: bool,
-    /// The commit that was applied last, according to the state.
+    /// The recorded commit of the last apply.
     pub(super) source_commit: Option<String>,
     /// The generation that a replace would create first.
     pub(super) next: Option<NextGeneration>,
-    /// The commit that it reverts, in words, if the flags allow that.
-    pub(super) puts_back: Option<String>,
+    /// Describes the commit that it reverts, if the flags allow that.
+    pub(super) reverts: Option<String>,
     /// Whether drift was accepted since the last apply.
     pub(super) accepts_drift: bool,
     pub(super) is_released: bool,
@@ -59,21 +59,20 @@ pub(super) struct StackToPlan<'p> {
 /// A new generation that is created before the old one is destroyed.
 pub(super) struct NextGeneration {
     pub(super) generation: Generation,
-    /// Its backend according to the block of the driver.
+    /// The backend in its driver's block.
     pub(super) backend: Option<String>,
     /// Whether it is created, as far as known.
     pub(super) is_made: bool,
 }
 
 impl StackToPlan<'_> {
-    /// Returns the generation that is created first, if so.
     pub(super) fn made(&self) -> Option<&NextGeneration> {
         self.next.as_ref().filter(|next| next.is_made)
     }
 }
 
 impl StacksToPlan<'_> {
-    /// Blocks the stacks whose paths others have in the state.
+    /// Blocks the stacks whose paths belong to other stacks in the state.
     pub(super) fn block_taken(&mut self, stacks: &Stacks, document: &document::Document) {
         let mut taken = taken(stacks, document);
         for subject in &mut self.all {
@@ -84,7 +83,8 @@ impl StacksToPlan<'_> {
     }
 }
 
-/// Returns the stacks whose paths others have in the state, each with the reason to block it.
+/// Returns the stacks whose paths belong to other stacks in the state, each with the reason to
+/// block it.
 pub fn taken(stacks: &Stacks, document: &document::Document) -> BTreeMap<StackIndex, String> {
     let pairs = EntryIndex::new(stacks, document);
     // Moved stacks free their old paths.
@@ -160,8 +160,8 @@ impl<'l, 'd> Drivers<'l, 'd> {
 }
 
 impl Context {
-    /// Returns the state, if the project keeps one. Otherwise, prints a note once.
-    pub fn on_record(&mut self, request: &PlanRequest<'_>) -> Result<Option<RecordedState>> {
+    /// Returns the state if the project keeps one. Otherwise, prints a note once.
+    pub fn recorded_state(&mut self, request: &PlanRequest<'_>) -> Result<Option<RecordedState>> {
         if self.project.settings.state.is_none() {
             if request.only.is_none() {
                 self.notices.note(
@@ -213,7 +213,7 @@ impl Context {
     }
 
     /// Returns whether a replace of the stack creates the new one first.
-    pub(super) fn is_made_first(&self, stack: StackIndex) -> bool {
+    pub(super) fn is_created_first(&self, stack: StackIndex) -> bool {
         let rule = self.project.rules_of(stack).create_before_destroy;
         rule.is_some_and(|rule| rule.value)
     }
@@ -251,7 +251,7 @@ impl Context {
                     stack,
                     driver,
                     is_replaced: replaced.contains(&stack),
-                    is_gone: false,
+                    is_missing: false,
                     trigger: None,
                     open_triggers: Vec::new(),
                     is_waiting: false,
@@ -266,14 +266,14 @@ impl Context {
                         .map(str::to_owned),
                     is_moved: false,
                     source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
-                    next: entry
-                        .filter(|_| self.is_made_first(stack))
-                        .map(|entry| NextGeneration {
+                    next: entry.filter(|_| self.is_created_first(stack)).map(|entry| {
+                        NextGeneration {
                             generation: entry.next_generation(),
                             backend: None,
                             is_made: false,
-                        }),
-                    puts_back: rollback.filter(|_| allow_rollback).map(Rollback::effect),
+                        }
+                    }),
+                    reverts: rollback.filter(|_| allow_rollback).map(Rollback::effect),
                     accepts_drift: entry.is_some_and(|entry| entry.refreshed.is_some()),
                     is_released: request.is_release,
                 }),

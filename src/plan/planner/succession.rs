@@ -67,9 +67,9 @@ impl Context {
         (planned.get(&stack) != Some(&PlannedAction::Delete)).then_some(stack)
     }
 
-    /// Keeps old generations that stacks may use after the plan, and records the stacks that have
-    /// to be applied before the others are destroyed. `planned`: this commit's stacks in the plan
-    /// that are not blocked; `applied`: those of them that have a turn.
+    /// Keeps old generations that stacks may use after the plan. Records for the others which
+    /// stacks must be applied before the destroy. `planned`: this commit's planned stacks that are
+    /// not blocked; `applied`: those of them with a turn.
     pub fn keep_old_generations(
         &self,
         removals: &mut Removals<'_>,
@@ -77,7 +77,8 @@ impl Context {
         planned: &BTreeMap<StackIndex, PlannedAction>,
         applied: &BTreeSet<StackIndex>,
     ) {
-        let is_old = |it: &Removal<'_>| it.may_go() && self.succeeded(it, planned).is_some();
+        let is_old =
+            |it: &Removal<'_>| it.may_be_destroyed() && self.succeeded(it, planned).is_some();
         let Some(document) = document.filter(|_| removals.all.iter().any(is_old)) else {
             return;
         };
@@ -96,8 +97,8 @@ impl Context {
                 match users.leaving(removals, &removals.all[at], stack) {
                     Ok(leaving) => removals.all[at].leaving = leaving,
                     Err(holder) => {
-                        let way_out = holder.fix(&removals.all[at].path.current());
-                        removals.all[at].block(holder.why(), way_out);
+                        let fix = holder.fix(&removals.all[at].path.current());
+                        removals.all[at].block(holder.why(), fix);
                         is_kept = true;
                     }
                 }
@@ -150,8 +151,8 @@ impl<'a> GenerationUsers<'a> {
         }
     }
 
-    /// Returns the stacks that have to be applied before an old generation is destroyed, or the
-    /// first stack that may use it after the plan as an error.
+    /// Returns the stacks that must be applied before an old generation is destroyed. The error is
+    /// the first stack that may use it after the plan.
     fn leaving(
         &self,
         removals: &Removals<'_>,

@@ -20,8 +20,7 @@ struct PlannedFacts<'a> {
 }
 
 impl PlannedFacts<'_> {
-    /// Returns the digests of an output: the one that a stack was applied with, and the current
-    /// one.
+    /// Returns two digests of an output: as a stack was applied with it, and as it is now.
     fn output_marks(
         &self,
         from: StackIndex,
@@ -53,7 +52,7 @@ impl TriggerFacts for PlannedFacts<'_> {
         self.courses
             .get(&stack)
             .copied()
-            .unwrap_or(TriggerOutlook::Still)
+            .unwrap_or(TriggerOutlook::Unchanged)
     }
 
     fn may_be_replaced(&self, stack: StackIndex) -> bool {
@@ -112,7 +111,7 @@ impl Context {
         let courses = subjects.all.iter().map(|subject| {
             let action = actions.get(&subject.stack);
             let course = match action {
-                _ if subject.blocked.is_some() => TriggerOutlook::Still,
+                _ if subject.blocked.is_some() => TriggerOutlook::Unchanged,
                 Some(PlannedAction::Update | PlannedAction::Replace) => TriggerOutlook::Changes,
                 Some(PlannedAction::Create | PlannedAction::Delete) => TriggerOutlook::Work,
                 // A stack without a tool changes with its inputs, or on request.
@@ -120,7 +119,7 @@ impl Context {
                     if settled.differs(subject.stack) || is_tainted(subject.stack) {
                         TriggerOutlook::Changes
                     } else {
-                        TriggerOutlook::Still
+                        TriggerOutlook::Unchanged
                     }
                 }
                 _ => TriggerOutlook::Open,

@@ -54,7 +54,7 @@ pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bo
 }
 
 /// Returns the entries of a stack that is created before its generation 1 is destroyed.
-pub(in crate::plan) fn made_first(stack: &str) -> [PlanEntry; 2] {
+pub(in crate::plan) fn created_first(stack: &str) -> [PlanEntry; 2] {
     let (old, new) = (Generation::FIRST, Generation::FIRST.next());
     let mut made = entry(stack, PlannedAction::Replace);
     made.generation = Some(new);
@@ -70,7 +70,7 @@ fn stacks(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn rows_come_in_the_order_of_the_run_and_a_replaced_stack_has_one() {
+fn rows_follow_the_run_with_one_row_per_stack() {
     let entries = vec![
         entry("/adopted", PlannedAction::Adopt),
         entry("/app", PlannedAction::Replace),
@@ -100,7 +100,7 @@ fn rows_come_in_the_order_of_the_run_and_a_replaced_stack_has_one() {
 }
 
 #[test]
-fn rows_that_are_undecided_come_where_their_turn_would_come_and_blocked_ones_last() {
+fn rows_put_blocked_stacks_last() {
     let mut undecided = entry("/b", PlannedAction::NoOp);
     undecided.after.stacks.push(path("/z"));
     let mut blocked = entry("/a", PlannedAction::NoOp);
@@ -118,8 +118,8 @@ fn rows_that_are_undecided_come_where_their_turn_would_come_and_blocked_ones_las
 }
 
 #[test]
-fn rows_of_generations_are_one_if_this_plan_replaces_the_old_one() {
-    let [made, destroyed] = made_first("/app");
+fn rows_join_generations_that_this_plan_replaces() {
+    let [made, destroyed] = created_first("/app");
     let operations = [("/app", false), ("/app[generation 1]", true)];
     let whole = plan(vec![made.clone(), destroyed.clone()], &operations);
     let rows = whole.rows();

@@ -1,6 +1,6 @@
-//! Whether a plan from a file is consistent: everything that is applied must be shown.
+//! Checks that a plan from a file is consistent: everything that is applied must be shown.
 //!
-//! The file is untrusted, and its digests do not prove where it comes from.
+//! The file is untrusted, and its digests do not prove its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,16 +91,17 @@ fn check_entry(entry: &PlanEntry, mode: PlanMode) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that removed stacks are destroyed or forgotten only with proof, and no others forgotten.
+/// Checks that removed stacks are destroyed or forgotten only with proof, and no others are
+/// forgotten.
 fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     let (stack, action) = (name(&entry.stack), entry.action);
     let is_generation = matches!(
         entry.removed,
         Some(Removed::Replaced { .. } | Removed::Unfinished)
     );
-    let is_gone = matches!(entry.removed, Some(Removed::Block { .. }));
+    let is_missing = matches!(entry.removed, Some(Removed::Block { .. }));
     if is_generation && entry.stack.generation().is_none()
-        || entry.stack.generation().is_some() && !is_generation && !is_gone
+        || entry.stack.generation().is_some() && !is_generation && !is_missing
         || entry.generation.is_some() && action != PlannedAction::Replace
     {
         return Err(format!("the entry of {stack} is of another generation"));
@@ -140,12 +141,12 @@ fn check_stacks(plan: &Plan, stacks: &[SavedStack]) -> Result<(), String> {
         }
     }
     let known: BTreeSet<&StackPath> = stacks.iter().map(|it| &it.stack).collect();
-    let is_carried_out = |entry: &&PlanEntry| {
+    let has_effect = |entry: &&PlanEntry| {
         let has_work = entry.action != PlannedAction::NoOp || entry.is_undecided();
         entry.blocked.is_none() && (has_work || plan.accepts_drift(entry))
     };
-    let mut carried_out = entries.iter().filter(is_carried_out);
-    match carried_out.find(|entry| !known.contains(&entry.stack)) {
+    let mut effective = entries.iter().filter(has_effect);
+    match effective.find(|entry| !known.contains(&entry.stack)) {
         None => Ok(()),
         Some(entry) => Err(format!(
             "the inputs of the entry of {} are missing",

@@ -1,4 +1,4 @@
-//! Changes since a plan was made to the stacks that its stacks run after.
+//! Stacks whose predecessors have changed since a plan was made.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +23,7 @@ impl ChangedBefore {
 
 impl PlanFacts<'_> {
     /// Returns the marks of stacks in a run that was in progress when the plan was made, or had
-    /// been killed. Removing its lock changes nothing about them.
+    /// been killed. Removing the run's lock does not change them.
     pub fn unfinished(&self) -> BTreeMap<StackPath, String> {
         let lock = self
             .present
@@ -72,7 +72,7 @@ impl PlanFacts<'_> {
         !is_ours && self.is_newer(saved, stack)
     }
 
-    /// Returns the changes by others before each stack since a plan was made.
+    /// Returns for each stack the changes by others before it since a plan was made.
     pub(super) fn changed_before(
         &self,
         saved: &SavedPlan,
@@ -99,8 +99,8 @@ impl PlanFacts<'_> {
         ChangedBefore { of_node }
     }
 
-    /// Checks the stacks that one runs after: none may have been changed by others, and those that
-    /// it runs right after must still be recorded.
+    /// Checks the stacks that one runs after. Others must not have changed them, and its direct
+    /// predecessors must still be recorded.
     pub(super) fn check_before(
         &mut self,
         saved: &SavedPlan,

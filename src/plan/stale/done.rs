@@ -12,7 +12,7 @@ use crate::selection::graph::{Towards, Wave};
 use crate::state::document::{Document, Entry, RunAction as Written};
 
 /// Returns the keys of stacks whose last operation failed in a run of the plan, but not as part of
-/// the plan. Runs with journals in `here` do not count: the journals say more.
+/// the plan. Runs with journals in `here` do not count: the journals are more precise.
 pub fn failed_beside<'d>(document: &'d Document, plan: &str, here: &[String]) -> Vec<&'d str> {
     let run_of = |entry: &Entry| -> Option<String> {
         let intent = entry.intent.as_ref().map(|intent| intent.run.clone());
@@ -45,7 +45,8 @@ pub fn last_run(document: &Document, plan: &str) -> Option<LastRun> {
 }
 
 impl PlanFacts<'_> {
-    /// Adds the operations that the state shows as done: by this plan, or by others alike.
+    /// Adds the operations that are done according to the state: by this plan, or equal ones by
+    /// others.
     pub(super) fn add_done(
         &self,
         saved: &SavedPlan,
@@ -68,7 +69,7 @@ impl PlanFacts<'_> {
         };
         let mut add = |operation| progress.done.insert((path.clone(), operation));
         if saved.plan.mode == PlanMode::RefreshOnly && action != PlannedAction::Read {
-            // No other run can have done it: a later apply leaves another state of the tool.
+            // No other run can have done it: a later apply leaves a different state of the tool.
             let refreshed = entry.refreshed.as_ref();
             if refreshed.is_some_and(|it| it.plan.as_deref() == Some(plan)) {
                 add(OperationKey::Apply);
@@ -108,7 +109,6 @@ impl PlanFacts<'_> {
 
     /// Returns whether an unrecorded stack was destroyed since the plan was made. An entry can also
     /// be removed without a destroy.
-    /// without that.
     pub(super) fn is_destroyed(
         &self,
         saved: &SavedPlan,
@@ -116,7 +116,7 @@ impl PlanFacts<'_> {
         progress: &DoneOperations,
     ) -> bool {
         let destroy = (of_stack.stack.clone(), OperationKey::Destroy);
-        if progress.told.contains(&destroy) {
+        if progress.journaled.contains(&destroy) {
             return true;
         }
         let (Some(document), Some(_)) = (self.present.document, &of_stack.record) else {
@@ -129,12 +129,12 @@ impl PlanFacts<'_> {
         let forgets = since
             .clone()
             .any(|write| ["forget", "restore"].contains(&write.what.as_str()));
-        // A killed run has not recorded yet which stacks it destroyed.
+        // A killed run has not yet recorded which stacks it destroyed.
         let destroys = document.lock.is_some() || since.any(|write| write.destroyed > 0);
         is_known && !forgets && destroys
     }
 
-    /// Adds the entries of a started plan without work: their records are unchanged.
+    /// Adds the entries without work of a started plan: their records are unchanged.
     pub(super) fn add_silent(
         &mut self,
         saved: &SavedPlan,
@@ -196,7 +196,7 @@ impl PlanFacts<'_> {
                 .iter()
                 .filter_map(|path| saved.plan.entry(path));
             let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
-            // A stack that failed to plan leaves the records of later stacks unchanged, too.
+            // A stack that failed to plan also leaves the records of later stacks unchanged.
             let is_waiting = || {
                 let before = graph.relatives(stack, Towards::Dependencies, |it| {
                     undecided.contains_key(&it)
@@ -245,8 +245,8 @@ impl PlanFacts<'_> {
     }
 }
 
-/// Returns whether the entry of a stack destroys it, to replace it or for good.
+/// Returns whether the entry of a stack destroys it, to replace it or permanently.
 pub(super) fn destroys(saved: &SavedPlan, action: PlannedAction) -> bool {
-    let is_gone = saved.plan.mode == PlanMode::Destroy && action == PlannedAction::NoOp;
-    is_gone || matches!(action, PlannedAction::Delete | PlannedAction::Replace)
+    let is_missing = saved.plan.mode == PlanMode::Destroy && action == PlannedAction::NoOp;
+    is_missing || matches!(action, PlannedAction::Delete | PlannedAction::Replace)
 }

@@ -20,9 +20,9 @@ pub enum Stale {
         was_kept: bool,
     },
     Gone(StackPath),
-    /// The removed stack is back.
+    /// The removed stack exists again.
     Back(StackPath),
-    /// The stack has no proof of removal any more; the reason is for a message.
+    /// The removal of the stack is no longer proven, with the reason.
     NotRemoved(StackPath, String),
     Inputs(StackPath, String),
     /// It is unknown whether inputs differ.
@@ -32,12 +32,12 @@ pub enum Stale {
     Record(StackPath),
     /// The record of a stack that it runs after has changed.
     Before(StackPath, Option<StackPath>),
-    /// A part of the environment differs, by name.
+    /// Part of the environment differs, by name.
     Environment(StackPath, String),
     /// Its tool has another version.
     Version {
         stack: StackPath,
-        /// The tool, with the version that has planned.
+        /// The tool with the version that has planned.
         planned: String,
         now: String,
     },

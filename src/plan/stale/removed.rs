@@ -7,7 +7,7 @@ use super::{
 use crate::plan::saved::{SavedPlan, SavedStack};
 
 impl PlanFacts<'_> {
-    /// Checks the entry of a stack that is not recorded any more: it was destroyed or forgotten.
+    /// Checks the entry of a stack that is no longer recorded: it was destroyed or forgotten.
     fn check_unrecorded(
         &self,
         saved: &SavedPlan,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::driver::ChangeCounts;
-use crate::plan::rows::tests::{entry, made_first, plan};
+use crate::plan::rows::tests::{created_first, entry, plan};
 
 fn counts(add: u64, change: u64, remove: u64) -> ChangeCounts {
     ChangeCounts {
@@ -11,7 +11,7 @@ fn counts(add: u64, change: u64, remove: u64) -> ChangeCounts {
 }
 
 #[test]
-fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
+fn totals_count_stacks_once_and_replaced_resources_twice() {
     let mut updated = entry("/a", PlannedAction::Update);
     updated.counts = Some(counts(2, 1, 1));
     let mut replaced = entry("/b", PlannedAction::Replace);
@@ -54,8 +54,8 @@ fn totals_count_each_stack_once_and_a_replaced_resource_twice() {
 }
 
 #[test]
-fn totals_count_a_stack_that_is_created_first_as_one_that_is_replaced() {
-    let mut entries = made_first("/app");
+fn totals_count_created_first_as_replaced() {
+    let mut entries = created_first("/app");
     entries[0].counts = Some(counts(1, 0, 0));
     entries[1].counts = Some(counts(0, 0, 1));
     let totals = plan(entries.into(), &[]).totals();
@@ -67,7 +67,7 @@ fn totals_count_a_stack_that_is_created_first_as_one_that_is_replaced() {
 }
 
 #[test]
-fn totals_count_stacks_with_drift_as_drifted_only_if_the_plan_is_about_drift() {
+fn totals_count_drift_only_in_refresh_plans() {
     let mut drifted = entry("/a", PlannedAction::NoOp);
     drifted.has_drifted = true;
     drifted.counts = Some(counts(0, 1, 0));

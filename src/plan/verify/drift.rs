@@ -12,7 +12,7 @@ use crate::project::Project;
 const MOST: usize = 5;
 
 impl Verification<'_> {
-    /// Refuses to accept drift if a driver has no command for it.
+    /// Refuses to accept drift if a driver has no command for that.
     pub fn check_drift(&self, project: &Project) -> Result<()> {
         let saved = self.saved;
         let drifted = saved

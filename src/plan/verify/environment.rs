@@ -1,4 +1,4 @@
-//! Checks that a plan file is applied in the same environment, with the same versions of tools.
+//! Checks that a plan file is applied in the environment, and with the tool versions, of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -54,7 +54,6 @@ impl Verification<'_> {
         .collect()
     }
 
-    /// Returns the unfinished stacks of the plan.
     fn left(
         &self,
         keeps_state: bool,
@@ -107,7 +106,7 @@ impl Verification<'_> {
                 }
                 None => (project.root.clone(), Environment::new()),
             };
-            // A program that is missing is refused later.
+            // A missing program is refused later.
             let Some(program) = find(tool, &directory, &environment) else {
                 continue;
             };
@@ -140,8 +139,8 @@ impl Verification<'_> {
     }
 }
 
-/// Returns the tool whose program a driver runs, if versions can be compared. Terragrunt chooses
-/// the tool that it plans with, so that version is not checked.
+/// Returns the tool that a driver runs, if versions can be compared. Terragrunt chooses its own
+/// tool, so that version is not checked.
 fn own_program(driver: Driver<'_>) -> Option<Tool> {
     let is_own = driver.writes(DriverStep::Plan) || driver.writes(DriverStep::Apply);
     driver
@@ -160,7 +159,6 @@ fn find(tool: Tool, directory: &Path, environment: &Environment) -> Option<PathB
         .ok()
 }
 
-/// Asks a program for its version.
 fn version(program: &Path, of_tool: &PlannedTool<'_>) -> Result<String, BoxedError> {
     let mut command = Command::new(program);
     command

@@ -1,6 +1,6 @@
-//! Whether a saved plan is still valid, and what is left to do.
+//! Checks whether a saved plan is still valid, and finds the remaining work.
 //!
-//! Compares the plan with the current project, git and state. Asks no one for approval.
+//! Compares the plan with the current project, git and state. Asks for no approval.
 
 mod drift;
 mod environment;
@@ -25,7 +25,6 @@ use crate::state::document::Document;
 /// The comparison of a plan with the current facts.
 #[derive(Clone, Copy)]
 pub struct Verification<'a> {
-    /// With the facts that it depends on.
     pub saved: &'a SavedPlan,
     /// Whether it comes from a file, or was just made.
     pub is_from_file: bool,
@@ -43,15 +42,15 @@ impl Verification<'_> {
         let present = CurrentFacts {
             project,
             graph: &context.graph,
-            digests: context.grounds.as_deref(),
+            digests: context.input_digests.as_deref(),
             document,
             missing: standings.map(|standings| &standings.missing),
             is_later: self.is_from_file,
         };
         let drivers = Drivers::new(context, document);
         let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
-        let mut grounds = PlanFacts::new(present);
-        let checked = grounds.check(self.saved, &driver, progress);
+        let mut input_digests = PlanFacts::new(present);
+        let checked = input_digests.check(self.saved, &driver, progress);
         let mut stale = self.named(context, checked.err().unwrap_or_default());
         if self.is_from_file {
             let keeps_state = document.is_some();
@@ -117,8 +116,8 @@ pub fn unknown_progress(error: ProgressError) -> Error {
 
 fn explained(stale: &[Stale]) -> Error {
     const MOST: usize = 20;
-    let told = stale.iter().take(MOST).map(|why| format!("\n  {why}"));
-    let mut text: String = told.collect();
+    let lines = stale.iter().take(MOST).map(|why| format!("\n  {why}"));
+    let mut text: String = lines.collect();
     if stale.len() > MOST {
         text += &format!("\n  and {} more", stale.len() - MOST);
     }

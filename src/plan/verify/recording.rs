@@ -20,7 +20,7 @@ use crate::selection::graph::Graph;
 use crate::state::document::{Document, RunAction};
 use crate::state::writer::Change;
 
-/// Returns the digests of the outputs that stacks are applied with, those to record included.
+/// Returns the digests of the outputs that stacks are applied with, including those to record.
 pub fn upstream(
     project: &Project,
     graph: &Graph,
@@ -95,7 +95,7 @@ impl ApplyRecording<'_, '_> {
                 // It was not applied before, and is not applied now.
                 return None;
             }
-            // For a stack that may be replaced, that is known only later.
+            // If the apply decides a replacement, that is known only later.
             if operation == Operation::Destroy && !late.contains(&stack) {
                 destroyed.insert(stack);
             } else if destroyed.contains(&stack) {
@@ -160,7 +160,7 @@ impl ApplyRecording<'_, '_> {
         for only in &todo.records {
             let key = key(self.project, only.stack);
             let entry = document.stacks.get(&key);
-            if only.is_gone {
+            if only.is_missing {
                 if entry.is_some() {
                     changes.push((key, Change::Destroyed));
                 }
@@ -211,7 +211,7 @@ impl ApplyRecording<'_, '_> {
         entry.before = now.before;
         entry.lifecycle = now.lifecycle;
         let inputs = self.lock.inputs(stack);
-        // The same inputs under the current rules. Ignored differences were not applied.
+        // The inputs are equal but follow the current rules. Ignored differences were not applied.
         if let Some(recorded) = entry.applied.as_mut().and_then(|it| it.inputs.as_mut())
             && (recorded.digest == inputs.digest
                 || follows_other_rules(&entry.lifecycle, recorded, &inputs.rules))

@@ -32,7 +32,8 @@ pub fn removals_of<'d>(
 }
 
 impl Verification<'_> {
-    /// Checks that nothing keeps the removed stacks, given their code. Else nothing may run.
+    /// Checks that nothing keeps the removed stacks, given their code. If it fails, nothing may
+    /// run.
     pub fn check_removals(
         &self,
         context: &Context,
@@ -73,12 +74,12 @@ impl Verification<'_> {
             if let Some(stack) = stacks.find(&of_stack.stack) {
                 let now = of_stack.backend.clone();
                 let entry = self.saved.plan.entry(&of_stack.stack);
-                let is_anew = entry.is_some_and(|entry| entry.generation.is_some());
+                let is_new_generation = entry.is_some_and(|entry| entry.generation.is_some());
                 places.insert(
                     stack,
                     StackBackend {
                         now,
-                        is_anew,
+                        is_new_generation,
                         ..StackBackend::default()
                     },
                 );
@@ -99,7 +100,7 @@ impl Verification<'_> {
             .filter_map(|it| it.stack.here())
             .collect();
         context.keep_old_generations(removals, document, &planned, &applied);
-        context.keep_what_is_used(removals, document, &planned);
+        context.keep_needed(removals, document, &planned);
         context.keep_old_generations(removals, document, &planned, &applied);
         let mut stale = removals.stale();
         for code in codes {

@@ -1,4 +1,4 @@
-//! Turns the entries of a plan into the work on each stack.
+//! Turns the entries of a plan into the remaining work on each stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub struct RemainingWork<'p> {
     pub removed: Vec<ToDestroy<'p>>,
     /// The removed stacks that are only removed from the state.
     pub forgotten: Vec<StackPath>,
-    /// The stacks with work that is done already.
+    /// The stacks whose work is already done.
     pub done: Vec<StackIndex>,
     /// The unchanged stacks whose declarations differ from the recorded ones.
     pub declared: Vec<StackIndex>,
@@ -80,7 +80,7 @@ pub struct RecordOnly<'p> {
     pub is_settled: bool,
     pub is_shown: bool,
     /// Whether none of it exists, so that its entry is removed.
-    pub is_gone: bool,
+    pub is_missing: bool,
     /// Whether all of the stack matches its configuration.
     pub is_complete: bool,
 }
@@ -113,7 +113,7 @@ impl<'p> RemainingWork<'p> {
     }
 
     /// Drops all changes of records: nothing of the plan is approved.
-    pub fn leave_record_as_it_is(&mut self) {
+    pub fn keep_records(&mut self) {
         self.records.clear();
         self.forgotten.clear();
         self.declared.clear();
@@ -127,7 +127,7 @@ impl<'p> RemainingWork<'p> {
             && self.declared.is_empty()
     }
 
-    /// Returns whether nothing that the plan shows is to be done: only the state is updated.
+    /// Returns whether only the state is updated, and nothing that the plan shows is done.
     pub fn is_silent(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()
@@ -147,8 +147,8 @@ impl<'p> RemainingWork<'p> {
         with_turns.chain(self.records.iter().map(|it| it.stack))
     }
 
-    /// Drops the stacks whose record is already up to date: `--full` asks these too.
-    pub fn leave_out_what_is_on_record(
+    /// Drops the stacks whose record is up to date: `--full` asks these, too.
+    pub fn leave_out_recorded(
         &mut self,
         project: &Project,
         document: Option<&Document>,
@@ -158,28 +158,28 @@ impl<'p> RemainingWork<'p> {
         self.records.retain(|record| {
             let stack = &project.stacks[record.stack];
             let Some(entry) = document.stacks.get(stack.path.as_str()) else {
-                return !record.is_gone;
+                return !record.is_missing;
             };
             let applied = entry.applied.as_ref();
             let of_upstream = applied.and_then(|applied| applied.upstream.as_deref());
             let knows_backend = record.backend.is_none() || record.backend == entry.backend;
-            let is_on_record = !record.is_gone
+            let is_up_to_date = !record.is_missing
                 && record.is_settled
                 && knows_backend
                 && entry.driver.as_deref() == Some(record.driver.name)
                 && record.outputs(Some(entry), "") == entry.outputs
                 && of_upstream == Some(upstream.of(record.stack).as_str())
                 && is_declared(entry, &declared(project, record.stack, None));
-            !is_on_record
+            !is_up_to_date
         });
     }
 
-    /// Returns how many stacks may turn out to be replaced.
+    /// Returns how many stacks the apply may have to replace.
     pub fn n_late(&self) -> usize {
         self.stacks.iter().filter(|it| it.is_late).count()
     }
 
-    /// Sets whether stacks may be replaced that turn out to need it.
+    /// Sets whether the apply may replace stacks that the plan does not replace.
     pub fn allow_late(&mut self, is_allowed: bool) {
         for stack in self.stacks.iter_mut().filter(|it| it.is_late) {
             stack.is_late = is_allowed;
@@ -214,7 +214,7 @@ fn declares_otherwise(
     saved: &SavedPlan,
     document: &Document,
 ) -> Vec<StackIndex> {
-    let Some(grounds) = &context.grounds else {
+    let Some(input_digests) = &context.input_digests else {
         return Vec::new();
     };
     let stacks = &context.project.stacks;
@@ -228,7 +228,7 @@ fn declares_otherwise(
             let applied = entry.applied.as_ref();
             let inputs = applied.and_then(|applied| applied.inputs.as_ref());
             let now = declared(&context.project, stack, None);
-            let rules = &grounds.stacks[&stack].rules;
+            let rules = &input_digests.stacks[&stack].rules;
             let other = |inputs| follows_other_rules(&now.lifecycle, inputs, rules);
             !is_declared(entry, &now) || inputs.is_some_and(other)
         })
@@ -277,13 +277,13 @@ fn todo<'p>(
             apply: applies && !done(OperationKey::Apply),
         };
         if !destroys && !applies {
-            let is_gone = saved.plan.mode == PlanMode::Destroy
+            let is_missing = saved.plan.mode == PlanMode::Destroy
                 && entry.action == PlannedAction::NoOp
                 && project.stacks[stack].mode == StackMode::Manage
                 && !driver.is_none();
             // Without a state there is nothing to record; a destroy only removes entries.
             let is_recorded = match saved.plan.mode {
-                PlanMode::Destroy => is_gone && recorded.is_some(),
+                PlanMode::Destroy => is_missing && recorded.is_some(),
                 PlanMode::Normal | PlanMode::RefreshOnly => document.is_some(),
             };
             if is_recorded && !done(OperationKey::Apply) {
@@ -295,7 +295,7 @@ fn todo<'p>(
                     is_settled: recorded
                         .is_some_and(|recorded| has_current_inputs(recorded, of_stack)),
                     is_shown: !matches!(entry.action, PlannedAction::NoOp | PlannedAction::Read),
-                    is_gone,
+                    is_missing,
                     is_complete: entry.is_complete,
                 });
             }
@@ -338,7 +338,7 @@ fn todo<'p>(
             is_late: !entry.replaced_if.is_empty()
                 && !destroys
                 && driver.has(DriverStep::Destroy)
-                && !makes_first(project, stack),
+                && !creates_first(project, stack),
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         });
@@ -347,7 +347,7 @@ fn todo<'p>(
 }
 
 /// Returns whether a replace of the stack creates first, which needs a plan.
-fn makes_first(project: &Project, stack: StackIndex) -> bool {
+fn creates_first(project: &Project, stack: StackIndex) -> bool {
     let rule = project.rules_of(stack).create_before_destroy;
     rule.is_some_and(|rule| rule.value)
 }

@@ -1,4 +1,4 @@
-//! The command line: what stands before the command.
+//! The command line before the command.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub(crate) struct Cli {
 ///
 /// # Errors
 ///
-/// If it is wrong, or if the help or the version is to be shown.
+/// If it is invalid, or requests the help or the version.
 pub(crate) fn parse() -> Result<Cli, Error> {
     Cli::try_parse().or_else(|error| {
         if error.kind() != ErrorKind::UnknownArgument {
@@ -93,7 +93,7 @@ pub(crate) fn parse() -> Result<Cli, Error> {
     })
 }
 
-/// Puts a space before an expression that begins with a minus, so that it does not look like a flag.
+/// Puts a space before an expression that begins with a minus, so that it is not parsed as a flag.
 fn shielded(word: OsString) -> OsString {
     let bytes = word.as_encoded_bytes();
     let is_negative = matches!(bytes, [b'-', b'0'..=b'9' | b'(' | b' ', ..]);

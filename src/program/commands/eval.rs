@@ -88,7 +88,7 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
             parsed.map_err(|problem| problems.push(*problem)).ok()
         })
         .collect();
-    // After a mistake in an override, the values would not be those that were asked for.
+    // After a wrong override, the values could be wrong, too.
     let values = if problems.is_empty() || overrides.len() == args.global.len() {
         let evaluated = context.in_generations(|context| {
             let mut problems = Vec::new();
@@ -134,8 +134,8 @@ pub(super) fn eval(chdir: &[PathBuf], args: &EvalArgs) -> Result<ExitStatus> {
     reported.map(|()| ExitStatus::Success)
 }
 
-/// Evaluates expressions for a stack, or else for the working directory. Those that have been parsed
-/// and have no value add to the problems.
+/// Evaluates expressions for a stack, or else for the working directory. Parsed expressions without
+/// a value are added to the problems.
 fn values(
     context: &Context,
     stack: Option<StackIndex>,
@@ -162,7 +162,7 @@ fn values(
     evaluated.collect()
 }
 
-/// Returns a value for people and for shells: a string as it is, unless it could mislead its reader.
+/// Returns a value for people and shells: a string unquoted, unless it could mislead its reader.
 fn text(value: &Value) -> String {
     match value.as_str() {
         Some(text) if io::stdout().is_terminal() => printable_lines(text),

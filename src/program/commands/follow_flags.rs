@@ -3,7 +3,6 @@
 use clap::{Args, ValueEnum};
 use orch::plan::SavedPolicies;
 
-/// Whether policies follow an apply.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct FollowFlags {
@@ -28,7 +27,6 @@ pub(crate) struct FollowFlags {
     pub(crate) metadata: Vec<String>,
 }
 
-/// What the turns of an apply are to policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FollowArg {
     /// Tracked runs, which deploy
@@ -42,7 +40,7 @@ impl FollowFlags {
         self.policies == Some(FollowArg::Off)
     }
 
-    /// Returns the flags that a plan in a file keeps.
+    /// Returns the flags that a plan file stores.
     pub(super) fn saved(&self) -> SavedPolicies {
         SavedPolicies {
             is_off: self.is_off(),
@@ -50,7 +48,7 @@ impl FollowFlags {
         }
     }
 
-    /// Returns the flags that count for the apply of a plan in a file: those of the plan, unless others are given.
+    /// Returns the flags for the apply of a plan file: the stored ones, unless they are overridden.
     pub(super) fn or_saved(&self, saved: &SavedPolicies) -> SavedPolicies {
         let is_off = match self.policies {
             Some(policies) => policies == FollowArg::Off,

@@ -1,4 +1,4 @@
-//! `--format`: whether a command writes for people or for programs.
+//! `--format`: output for people or for programs.
 
 use clap::{Args, ValueEnum};
 use orch::report::{JsonDocument, MARKDOWN_BYTES, PlanDetails};
@@ -31,7 +31,6 @@ pub(crate) enum PlanFormat {
     Markdown,
 }
 
-/// How much a plan shows of each stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DetailsArg {
     /// A row
@@ -53,7 +52,6 @@ impl DetailsArg {
     }
 }
 
-/// In which format a plan is printed.
 #[derive(Debug, Args)]
 pub(crate) struct PlanFormatArgs {
     /// The format of the plan
@@ -92,11 +90,11 @@ impl PlanFormatArgs {
         }
     }
 
-    /// Returns how long a page of Markdown gets at most.
+    /// Returns the maximum length of a Markdown page.
     ///
     /// # Errors
     ///
-    /// If the user says so, and wants no Markdown.
+    /// If the flag is given for another format.
     pub(super) fn max_bytes(&self) -> Result<usize> {
         match self.max_bytes {
             Some(_) if self.format != PlanFormat::Markdown => Err(ProgramError::usage(

@@ -15,7 +15,7 @@ use crate::program::console::stdout;
 use crate::program::error::{ProgramError, Result};
 use crate::program::help::{TOPICS, Topic, TopicStyle};
 
-/// The width of a topic if the terminal's is not known.
+/// The width of a topic if the terminal's is unknown.
 const WIDTH: usize = 80;
 
 /// The greatest width that is easy to read.
@@ -55,7 +55,7 @@ pub(super) fn help(args: &HelpArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// A section of the overview: what a user wants to do, with the commands and topics for it.
+/// A section of the overview: a task of the user, with its commands and topics.
 type Group = (
     &'static str,
     &'static [&'static str],
@@ -157,7 +157,7 @@ fn entry(text: &mut String, name: &str, summary: &str) {
     _ = writeln!(text, "  {name:<18} {summary}");
 }
 
-/// Returns what `orch COMMAND --help` shows.
+/// Returns the output of `orch COMMAND --help`.
 fn command_help(words: &[String], is_plain: bool) -> Option<String> {
     let mut root = Cli::command();
     root.build();

@@ -171,7 +171,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Lists what the base has and the project no longer has.
+/// Lists the stacks of the base that the project lacks.
 fn list_removed(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
     if !matches!(args.format, ListFormat::Text | ListFormat::Json) {
         let message =

@@ -1,6 +1,6 @@
-//! The commands. Each file has one, with its arguments.
+//! The commands, one per file with its arguments.
 //!
-//! This file has what they share: finding and loading the project, and reporting problems.
+//! This file has their shared parts: finding and loading the project, and printing problems.
 
 mod apply;
 pub(crate) mod command_line;
@@ -48,7 +48,7 @@ use orch::run::own_process::{KEEPER, WORKER};
 use orch::workspace::LocatedProject;
 
 pub(crate) use self::completions::answer as answer_completion;
-pub(crate) use self::run::flag_on_record;
+pub(crate) use self::run::contradicting_flag;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
 use crate::program::commands::command_line::Cli;
@@ -90,7 +90,6 @@ pub(crate) enum Command {
     OutputKeeper,
 }
 
-/// Carries out the command line.
 pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     let mut chdir = cli.chdir;
     if cli.root {
@@ -125,14 +124,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
     }
 }
 
-/// Evaluates policies for the `orch` that has started this process.
+/// Evaluates policies for the `orch` that started this process.
 fn policy_worker() -> Result<ExitStatus> {
     let served = orch::policy::serve(io::stdin().lock(), io::stdout());
     served.context("failed to evaluate policies")?;
     Ok(ExitStatus::Success)
 }
 
-/// Keeps the output of commands for the `orch` that started this process.
+/// Stores the output of commands for the `orch` that started this process.
 fn output_keeper() -> Result<ExitStatus> {
     orch::run::execute::keep_output().context("failed to keep output")?;
     Ok(ExitStatus::Success)
@@ -144,12 +143,11 @@ fn working_directory(chdir: &[PathBuf]) -> Result<PathBuf> {
     Ok(current)
 }
 
-/// Finds the project around the working directory.
 fn find_project(chdir: &[PathBuf]) -> Result<LocatedProject> {
     Ok(load::find_project(&working_directory(chdir)?)?)
 }
 
-/// What a command knows, and how it reports what is wrong.
+/// A context, and how its command reports problems.
 struct CommandContext {
     context: Context,
     /// The JSON document that standard output expects, if any.
@@ -173,9 +171,7 @@ impl DerefMut for CommandContext {
 }
 
 impl CommandContext {
-    /// Loads the project around the working directory.
-    ///
-    /// Where git is asked for, it is read at the same time.
+    /// Loads the project around the working directory, reading git at the same time if requested.
     fn new(chdir: &[PathBuf], document: Option<JsonDocument>, reads: Reads) -> Result<Self> {
         let found = find_project(chdir)?;
         note_unmarked(&notices::of(&found.root), &found, "");
@@ -192,8 +188,8 @@ impl CommandContext {
         })
     }
 
-    /// Ends the command and shows the problems if any of them is an error. `change` says what the
-    /// command asks of change detection, if anything.
+    /// Prints the problems and ends the command if any is an error. `change` is the command's
+    /// request for change detection, if any.
     fn check(&mut self, change: Option<&ChangeQuery>) -> Result<()> {
         self.is_about_changes = change.is_some();
         if self.problems.has_errors() {
@@ -205,7 +201,7 @@ impl CommandContext {
         Ok(())
     }
 
-    /// Shows what is wrong, but no warnings if these were shown before. Must be called once.
+    /// Prints all problems, but no warnings that were shown before. Call it once.
     fn report_unless_shown(&mut self, is_shown: bool) -> Result<()> {
         if is_shown && !self.problems.has_errors() {
             self.problems = Problems::default();
@@ -213,12 +209,12 @@ impl CommandContext {
         self.report()
     }
 
-    /// Shows what is wrong. Must be called once. Errors end the command, warnings do not.
+    /// Prints all problems. Call it once. Errors end the command, warnings do not.
     fn report(&mut self) -> Result<()> {
         self.ask(Context::report)
     }
 
-    /// Asks the library. If there is an error instead of an answer, the document says so.
+    /// Calls the library. If it fails, the JSON document contains the error.
     fn ask<T>(
         &mut self,
         question: impl FnOnce(&mut Context) -> orch::error::Result<T>,
@@ -228,7 +224,7 @@ impl CommandContext {
             Err(error) => {
                 let is_reported = matches!(error.kind(), ErrorKind::Reported(_));
                 if error.refusal().is_some() || is_reported && self.problems.has_errors() {
-                    self.settle_problems();
+                    self.add_sources();
                     self.write_problems(error.refusal())?;
                 }
                 Err(error.into())
@@ -236,7 +232,7 @@ impl CommandContext {
         }
     }
 
-    /// Writes the problems as JSON if the format asks for it, and why the command refuses, if it does.
+    /// Writes the problems, and a refusal of the command, as JSON if the format requires it.
     fn write_problems(&self, refused: Option<&Refusal>) -> Result<()> {
         let Some(document) = self.document else {
             return Ok(());
@@ -252,7 +248,7 @@ impl CommandContext {
             self.is_about_changes,
         );
         match written.and_then(|()| out.flush()) {
-            // A reader that is gone still sees the exit status.
+            // Even if the reader has exited, the exit status matters.
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! The flags that select stacks by the graph, under the names of `orch` and of Terramate.
+//! Flags that select stacks by the graph, with `orch`'s and Terramate's names.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -45,9 +45,9 @@ macro_rules! depth_flags {
 }
 
 depth_flags! {
-    /// Which stacks around those that are selected.
+    /// Flags that select stacks by the graph.
     ///
-    /// `-h` does not show the names that only users of Terramate know.
+    /// `-h` hides Terramate's names.
     #[command(
         next_help_heading = "Selection by the graph",
         group = ArgGroup::new(NEIGHBOURS).multiple(true)
@@ -109,7 +109,7 @@ depth_flags! {
 }
 
 depth_flags! {
-    /// Terramate's names of these flags, which there follow the data that stacks share.
+    /// Terramate's names of these flags. In Terramate, they follow the data that stacks share.
     struct TerramateNeighbourArgs {
         #[arg(hide = true)]
         include_all_dependencies in ANY,
@@ -131,7 +131,7 @@ depth_flags! {
 }
 
 impl NeighbourArgs {
-    /// Returns what the flags ask for, each with Terramate's name if the user gave that name.
+    /// Returns the requested neighbours, each with Terramate's name if the user gave that name.
     pub(super) fn reaches(&self) -> Vec<(Reach, Option<&'static str>)> {
         use NeighbourChoice::{Exclude, Include, Only};
         use Towards::{Dependencies, Dependents};
@@ -173,12 +173,11 @@ impl NeighbourArgs {
     }
 }
 
-/// How many steps to go; any number if absent.
+/// A number of steps; unlimited if absent.
 #[derive(Debug, Clone, Copy)]
 struct Depth(Option<NonZeroU32>);
 
 impl Depth {
-    /// One step.
     const ONE: Depth = Depth(Some(NonZeroU32::MIN));
 }
 

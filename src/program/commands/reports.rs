@@ -1,4 +1,4 @@
-//! `--report`: files that tell people and other programs what happened in a run.
+//! `--report`: report files about a run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -16,7 +16,6 @@ use super::working_directory;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Which reports to write.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct ReportArgs {
@@ -35,7 +34,6 @@ pub(crate) struct ReportArgs {
     max_bytes: Option<u64>,
 }
 
-/// A report that the user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RequestedReport {
     format: ReportFormat,
@@ -43,13 +41,13 @@ struct RequestedReport {
     file: Option<PathBuf>,
 }
 
-/// Where a report goes.
+/// The destination of a report.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     Stdout,
-    /// A file, which is replaced as a whole.
+    /// A file, replaced atomically.
     File(PathBuf),
-    /// A pipe or a device, which is written to.
+    /// A pipe or a device, written in place.
     Device(PathBuf),
     /// The step summary of GitHub Actions.
     StepSummary(StepSummary),
@@ -62,7 +60,7 @@ pub(crate) struct Reports {
     max_bytes: usize,
 }
 
-/// Parses the limit of a page of Markdown.
+/// Parses the maximum length of a Markdown page.
 pub(super) fn max_bytes() -> impl TypedValueParser<Value = u64> {
     clap::value_parser!(u64).range(LEAST_MARKDOWN_BYTES as u64..)
 }
@@ -124,17 +122,16 @@ fn formats() -> String {
 }
 
 impl ReportArgs {
-    /// Returns whether the command line asks for any.
     pub(crate) fn are_wanted(&self) -> bool {
         !self.requested.is_empty()
     }
 
-    /// Checks that the reports can be written, as far as can be known now.
+    /// Checks before the run that the reports can be written.
     ///
     /// # Errors
     ///
-    /// If a directory does not exist or cannot be written to, or two reports have the same place, or
-    /// one has that of the events.
+    /// If a directory is missing or not writable, or if two reports, or a report and the events,
+    /// have the same file.
     pub(crate) fn check(&self, chdir: &[PathBuf], events: Option<&Path>) -> Result<Reports> {
         let mut wanted: Vec<(ReportFormat, Target)> = Vec::new();
         for RequestedReport { format, file } in &self.requested {
@@ -173,13 +170,13 @@ impl ReportArgs {
     }
 }
 
-/// Returns the place that a path leads to, also if there is no file yet.
+/// Returns the path that a file has, or would have, with links resolved.
 pub(crate) fn resolved(file: &Path) -> PathBuf {
     let beside = || {
         let directory = dunce::canonicalize(file.parent()?).ok()?;
         Some(directory.join(file.file_name()?))
     };
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let resolved = dunce::canonicalize(file).ok().or_else(beside);
     resolved.unwrap_or_else(|| file.to_owned())
 }
@@ -188,7 +185,7 @@ pub(crate) fn resolved(file: &Path) -> PathBuf {
 ///
 /// # Errors
 ///
-/// If it is a directory, or its directory does not exist or takes no file.
+/// If it is a directory, or its directory is missing or not writable.
 pub(crate) fn check_place(file: &Path, typed: &Path) -> io::Result<()> {
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -198,7 +195,7 @@ pub(crate) fn check_place(file: &Path, typed: &Path) -> io::Result<()> {
     }
 }
 
-/// Tries whether the directory of a file takes one.
+/// Checks that a file can be created in the directory of a file.
 fn try_directory(file: &Path, typed: &Path) -> io::Result<()> {
     let Err(error) = temporary(file) else {
         return Ok(());
@@ -211,7 +208,7 @@ fn try_directory(file: &Path, typed: &Path) -> io::Result<()> {
     Err(error)
 }
 
-/// Decides how to write to a place, and tries whether its directory takes a file.
+/// Decides how to write to a path, and checks its directory.
 fn target(file: &Path, typed: &Path) -> io::Result<Target> {
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -258,20 +255,18 @@ impl Reports {
         self
     }
 
-    /// Returns whether there are any.
     pub(crate) fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Returns whether one of them goes to standard output.
+    /// Returns whether one of them is written to standard output.
     pub(crate) fn need_stdout(&self) -> bool {
         self.wanted
             .iter()
             .any(|(_, target)| *target == Target::Stdout)
     }
 
-    /// Writes all of them, and warns of those that cannot be written. Returns whether all were that
-    /// the user asked for.
+    /// Writes all of them, and warns of failures. Returns whether all requested ones were written.
     pub(crate) fn write(&self, run: &ShownRun, logs: &Logs) -> bool {
         let mut are_written = true;
         for (format, target) in &self.wanted {
@@ -296,7 +291,7 @@ impl Reports {
                     | Target::StepSummary(StepSummary(file)) => file.to_string_lossy(),
                 };
                 console::warning(&format!("failed to write the report `{place}`: {error}"));
-                // Nobody asked for this one.
+                // The user has not requested this one.
                 are_written &= matches!(target, Target::StepSummary(_));
             }
         }
@@ -305,7 +300,6 @@ impl Reports {
 }
 
 impl Target {
-    /// Has something written to it.
     fn write(&self, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match self {
             Target::Stdout => {

@@ -1,4 +1,4 @@
-//! The flags that say which stacks a command acts on.
+//! Flags that select the stacks of a command.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,10 @@ use super::neighbour_flags::NeighbourArgs;
 use super::{Reads, working_directory};
 use crate::program::error::{ProgramError, Result};
 
-/// Where the help says how the flags work together.
+/// Refers to the help about combining the flags.
 pub(crate) const SEE_SELECTION: &str =
     "`orch help selection` explains how the flags that select stacks work together.";
 
-/// Which stacks a command acts on.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct SelectArgs {
@@ -126,8 +125,8 @@ impl SelectArgs {
         self.request_with_state(chdir)
     }
 
-    /// Returns the request of a command that may read the state anyway, and so may fetch. Reads the list of stacks, if
-    /// there is one, before anything else: its writer may take a while, and the project is to be read after that.
+    /// Returns the request of a command that may read the state anyway, and so may fetch. Reads the
+    /// list of stacks before the project: its writer may take a while.
     pub(super) fn request_with_state(&self, chdir: &[PathBuf]) -> Result<SelectionRequest> {
         let change = if self.changed {
             Some(self.change_query()?)
@@ -162,7 +161,7 @@ impl SelectArgs {
         })
     }
 
-    /// Refuses `--fetch` where nothing needs history.
+    /// Refuses `--fetch` if the command needs no history.
     pub(super) fn check_fetch(&self) -> Result<()> {
         if self.fetch && !self.changed && self.status.is_empty() {
             let message = "`--fetch` has no effect without `--changed` or `--status`; add `--changed` or `--status`";
@@ -171,7 +170,6 @@ impl SelectArgs {
         Ok(())
     }
 
-    /// Returns what the flags ask of change detection.
     pub(super) fn change_query(&self) -> Result<ChangeQuery> {
         let args = self;
         let switch = |source: ChangeSource, name: &str| {
@@ -193,7 +191,7 @@ impl SelectArgs {
         })
     }
 
-    /// Returns what the selection needs.
+    /// Returns the data that the selection reads.
     pub(super) fn reads(&self) -> Reads {
         if self.changed || !self.status.is_empty() {
             Reads::CHANGES
@@ -204,7 +202,7 @@ impl SelectArgs {
         }
     }
 
-    /// Returns the first flag that has a meaning only with `--changed`, besides `--fetch`.
+    /// Returns the first flag, besides `--fetch`, that requires `--changed`.
     pub(crate) fn flag_of_changed(&self) -> Option<&'static str> {
         let flags = [
             ("--base", self.base.is_some()),
@@ -239,7 +237,6 @@ pub(crate) enum StatusWord {
 }
 
 impl StatusWord {
-    /// Returns the status that it means.
     pub(crate) fn status(self) -> Status {
         match self {
             StatusWord::Running => Status::Running,
@@ -309,8 +306,8 @@ pub(super) fn tag_filters(
     Ok((tags, no_tags))
 }
 
-/// Returns the error of a flag whose value lacks a tag, as an unset variable of the shell does. It must
-/// not mean all stacks.
+/// Returns the error of a flag whose value lacks a tag, for example because of an unset shell
+/// variable. It must not select all stacks.
 fn no_tag(flag: &str, value: &str) -> ProgramError {
     let message = match value {
         "" => format!("the value of `{flag}` is empty"),

@@ -134,7 +134,7 @@ pub(super) fn show(chdir: &[PathBuf], args: &ShowArgs) -> Result<ExitStatus> {
         .hint("the plan can be shown only where the tool is initialized as for that plan"))
 }
 
-/// Returns the entry of the stack that the user means in a directory, if that stack was removed.
+/// Returns the entry of the removed stack that the user names, if it was removed.
 fn removed<'p>(
     saved: &'p SavedPlan,
     written: &str,
@@ -145,7 +145,7 @@ fn removed<'p>(
     entry.filter(|entry| entry.removed.is_some())
 }
 
-/// Notes why the tool of a stack that was removed does not show its plan: it would need the code.
+/// Notes why the tool of a removed stack does not show its plan: it would need the code.
 fn note_code(entry: &PlanEntry) {
     if entry.action != PlannedAction::Delete {
         return;

@@ -1,4 +1,4 @@
-//! The step summary of GitHub Actions: a file to which every program of a step may append.
+//! The step summary of GitHub Actions: a file that all programs of a step append to.
 
 use std::env;
 use std::fs::{self, File};
@@ -10,7 +10,6 @@ use orch::report::LEAST_MARKDOWN_BYTES;
 /// The maximum size of a step summary, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The step summary of this job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StepSummary(pub(super) PathBuf);
 
@@ -22,7 +21,7 @@ impl StepSummary {
         file.map(|file| StepSummary(file.into()))
     }
 
-    /// Returns how many bytes it takes; `None` if too few for anything, since GitHub shows nothing of a
+    /// Returns how many bytes it can take; `None` if too few to be useful, since GitHub hides a
     /// summary that is too long.
     pub(super) fn room(&self) -> Option<usize> {
         let length = fs::metadata(&self.0).map_or(0, |metadata| metadata.len());
@@ -31,11 +30,11 @@ impl StepSummary {
         (room >= LEAST_MARKDOWN_BYTES).then_some(room)
     }
 
-    /// Has something appended to it.
+    /// Appends to it.
     ///
     /// # Errors
     ///
-    /// If it cannot be written to.
+    /// If it cannot be written.
     pub(super) fn append(
         &self,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,

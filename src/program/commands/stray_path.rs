@@ -1,4 +1,4 @@
-//! A path where a flag was meant: `orch list envs/dev`, `orch apply envs/dev`.
+//! A path instead of a flag: `orch list envs/dev`, `orch apply envs/dev`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::{find_project, working_directory};
 use crate::program::error::{ProgramError, Result};
 
 /// Returns the error for a path that the command does not take, given clap's error. Commands that
-/// take a stack have an error of their own.
+/// take a stack have their own error.
 pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -49,7 +49,8 @@ pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
     })
 }
 
-/// Returns the error of `orch apply envs/dev --changed`, where `[FILE]` excludes flags that select stacks.
+/// Returns the error of `orch apply envs/dev --changed`, where clap only reports that `[FILE]`
+/// excludes the flag.
 fn stray_beside_flags() -> Option<ProgramError> {
     let matches = Cli::command().ignore_errors(true).get_matches();
     let chdir: Vec<PathBuf> = matches
@@ -62,7 +63,7 @@ fn stray_beside_flags() -> Option<ProgramError> {
     directory_as_file(&chdir, file).ok()?
 }
 
-/// Returns the error if the file that a command was given is a directory, of the host or of the project.
+/// Returns the error if the given file is a directory, on disk or of the project.
 pub(super) fn directory_as_file(chdir: &[PathBuf], file: &Path) -> Result<Option<ProgramError>> {
     let there = working_directory(chdir)?.join(file);
     let is_in_project = || {
@@ -80,7 +81,7 @@ pub(super) fn directory_as_file(chdir: &[PathBuf], file: &Path) -> Result<Option
     }))
 }
 
-/// Returns which flags to write instead of a path.
+/// Returns the flags to use instead of a path.
 fn flags_for(path: &Path) -> String {
     let flag = |flag: &str| command_line(&[flag.into(), path.into()]);
     let select = format!(
@@ -88,7 +89,7 @@ fn flags_for(path: &Path) -> String {
         flag("--match")
     );
     if path.has_root() && !path.is_dir() {
-        // It is the path of a stack: the host has no such directory.
+        // It is the path of a stack: no such directory exists on disk.
         return select;
     }
     format!(

@@ -35,7 +35,7 @@ impl RunTerminal for PlanTerminal {
         log: Option<io::Result<LogReader>>,
     ) -> Result<()> {
         let mut writers = console::writers_to_stderr();
-        // A reason may quote what a driver has written.
+        // A reason may quote the output of a driver.
         let why = printable(why);
         writers.say(&format!("orch: {}: {why}\n", printable(stack.as_str())));
         let Some(log) = log else {

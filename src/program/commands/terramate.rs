@@ -1,5 +1,5 @@
-//! Terramate's command names, such as `orch experimental eval` and `orch debug show globals`, for users
-//! and scripts that still use them. The help does not show them.
+//! Terramate's command names, such as `orch experimental eval` and `orch debug show globals`, for
+//! users and scripts that still use them. The help hides them.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(crate) enum TerramateShow {
     RuntimeEnv(EnvArgs),
 }
 
-/// Anything.
+/// Any arguments.
 #[derive(Debug, Args)]
 pub(crate) struct PartialEvalArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

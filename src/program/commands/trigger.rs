@@ -75,7 +75,7 @@ pub(super) fn trigger(chdir: &[PathBuf], args: &TriggerArgs) -> Result<ExitStatu
         no_tags,
     };
     let triggers = context.trigger(&request)?;
-    // The files exist even if nobody reads this.
+    // The files exist even if this cannot be printed.
     let mut out = console::stdout();
     for file in triggers.files() {
         let shown = file.relative_to(&context.directory);

@@ -15,7 +15,7 @@ use crate::program::error::Result;
 #[derive(Debug, Args)]
 pub(crate) struct VersionArgs {}
 
-/// Prints the version; with `details`, also everything known about the build.
+/// Prints the version; with `details`, also the details of the build.
 pub(crate) fn version(details: bool) -> Result<ExitStatus> {
     let mut out = console::stdout();
     writeln!(out, "orch {}", env!("CARGO_PKG_VERSION"))?;

@@ -57,7 +57,7 @@ pub(crate) struct WhyArgs {
     pub(crate) select: SelectArgs,
 }
 
-/// Returns the flags of a selection, which conflict with `--after` and `--run`: neither depends on one.
+/// Returns the flags of a selection. They conflict with `--after` and `--run`, which do not select.
 fn selecting() -> Vec<Id> {
     let select = SelectArgs::augment_args(Command::new("select"));
     let flags = select.get_arguments().map(|it| it.get_id().clone());

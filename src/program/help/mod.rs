@@ -37,7 +37,7 @@ macro_rules! topics {
     };
 }
 
-/// In the order in which a new user would read them.
+/// In reading order for a new user.
 pub(crate) const TOPICS: [Topic; 40] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "Which stacks --changed selects, and the base",

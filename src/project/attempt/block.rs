@@ -1,8 +1,6 @@
-//! Reads what the configuration says about attempts: `timeout`, `retry { … }`, and what exit statuses
-//! mean.
+//! Reads the configuration of attempts: `timeout`, `retry { … }`, and the meaning of exit statuses.
 //!
-//! They occur in the `run` block of a `stack` and in `config.run`. This module does not know what is
-//! inherited from where.
+//! They occur in the `run` block of a `stack` and in `config.run`. This module doesn't know the inheritance.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -23,7 +21,7 @@ const NAMES: NoNamespaces = NoNamespaces("a `run` block");
 
 const RETRY: [&str; 4] = ["attempts", "backoff", "on_exit", "on_output"];
 
-/// The attributes that say what exit statuses mean.
+/// The attributes for the meaning of exit statuses.
 pub(crate) const SUCCESS_EXIT_CODES: &str = "success_exit_codes";
 pub(crate) const CHANGES_EXIT_CODES: &str = "changes_exit_codes";
 pub(crate) const SUCCESS_ON_INTERRUPT: &str = "success_on_interrupt";
@@ -123,20 +121,17 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
         return None;
     }
     let Some(attempts) = attempts else {
-        let diagnostic = Diagnostic::error(
-            Code::MissingAttribute,
-            "`retry` does not say how many attempts there are",
-        )
-        .label(block.kind.span, "`attempts` is missing");
-        problems.push(diagnostic.help("write `attempts = 3` for the first one and two more"));
+        let diagnostic = Diagnostic::error(Code::MissingAttribute, "`retry` needs `attempts`")
+            .label(block.kind.span, "`attempts` is missing");
+        problems.push(diagnostic.help("write `attempts = 3` for one attempt and two retries"));
         return None;
     };
     let on_output = on_output?;
     if attempts.get() > 1 && on_exit.is_empty() && on_output.is_empty() {
         let diagnostic = Diagnostic::error(Code::MissingAttribute, "this `retry` never retries")
-            .label(block.kind.span, "does not say which failures to retry");
+            .label(block.kind.span, "`on_exit` and `on_output` are missing");
         problems.push(diagnostic.help(
-            "write `on_exit = [1]` for exit statuses, `on_output = [\"timed out\"]` for output that is worth a retry, or `attempts = 1`",
+            "write `on_exit = [1]` to retry after these exit statuses, `on_output = [\"timed out\"]` to retry after this output, or `attempts = 1`",
         ));
         return None;
     }
@@ -273,10 +268,10 @@ fn patterns_of(
         Ok(patterns) => Some(patterns),
         Err((index, problem)) => {
             let Spanned { value, span } = &written[index];
-            let message = format!("`{value}` cannot be searched for in output");
+            let message = format!("`{value}` is not a valid pattern for output");
             let diagnostic = Diagnostic::error(Code::InvalidPattern, message).label(*span, problem);
             problems.push(diagnostic.help(
-                "a pattern is a regular expression, searched for in each line: `\\\\(` for the character `(`",
+                "a pattern is a regular expression that is matched against each line: write `\\\\(` for the character `(`",
             ));
             None
         }

@@ -1,8 +1,6 @@
-//! How long a command may take in a stack, which exit statuses count as success, and when it is
-//! retried.
+//! How long a command may take in a stack, which exit statuses count as success, and when it is retried.
 //!
-//! What the configuration says about it is an [`AttemptSettings`]; `block` reads that. This
-//! module does not run commands.
+//! The configuration of these is an [`AttemptSettings`], which `block` reads. This module doesn't run commands.
 
 pub(crate) mod block;
 
@@ -12,7 +10,7 @@ use std::time::Duration;
 
 use regex::bytes::{Regex, RegexSet};
 
-/// The time and the attempts that a stack allows its command.
+/// The time limit and the retries of a stack's command.
 #[derive(Debug, Clone, Default)]
 pub struct Attempts {
     pub timeout: Option<Duration>,
@@ -29,7 +27,7 @@ impl Attempts {
     }
 }
 
-/// What one directory sets about attempts, for the stacks at and below it.
+/// The configuration of attempts in one directory, for the stacks at and below it.
 #[derive(Debug, Clone, Default)]
 pub struct AttemptSettings {
     pub timeout: Option<Timeout>,
@@ -39,7 +37,7 @@ pub struct AttemptSettings {
     pub exit_codes: ExitCodes,
 }
 
-/// What the configuration or flags say about the exit statuses of a command.
+/// The meaning of a command's exit statuses, from the configuration or flags.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExitCodes {
     /// Those that count as success, besides 0 and those that mean changes.
@@ -51,7 +49,7 @@ pub struct ExitCodes {
 }
 
 impl ExitCodes {
-    /// Fills in what is not set here.
+    /// Fills in unset values.
     #[must_use]
     pub fn or(self, other: &ExitCodes) -> Self {
         ExitCodes {
@@ -82,17 +80,17 @@ impl ExitCodes {
     }
 }
 
-/// How long an attempt may take, as the configuration says it.
+/// The configured time limit of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
     /// No longer than this.
     After(Duration),
-    /// Without a limit, whatever a directory above says: `null`.
+    /// No limit, regardless of directories above: `null`.
     Never,
 }
 
 impl AttemptSettings {
-    /// Fills in what is not set here from a directory further up.
+    /// Fills in unset values from a directory further up.
     #[must_use]
     pub fn or(self, outer: &AttemptSettings) -> Self {
         AttemptSettings {
@@ -128,9 +126,9 @@ pub struct Retry {
     /// The time before the second attempt; it doubles with each further one, up to
     /// [`MAX_BACKOFF`].
     pub backoff: Duration,
-    /// Exit statuses after which it is worth trying again.
+    /// Exit statuses to retry after.
     pub on_exit: Vec<i32>,
-    /// Patterns of output lines after which it is worth trying again.
+    /// Patterns of output lines to retry after.
     pub on_output: RegexSet,
 }
 
@@ -144,8 +142,7 @@ pub const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
 /// Compiles patterns of output.
 ///
-/// The position of the first that is not a regular expression, or would match every output, and
-/// what is wrong with it.
+/// The position of the first that is not a regular expression, or would match every output, and its problem.
 pub fn patterns<T: AsRef<str>>(texts: &[T]) -> Result<RegexSet, (usize, String)> {
     for (index, text) in texts.iter().map(AsRef::as_ref).enumerate() {
         if text.is_empty() {
@@ -158,7 +155,7 @@ pub fn patterns<T: AsRef<str>>(texts: &[T]) -> Result<RegexSet, (usize, String)>
     RegexSet::new(texts).map_err(|error| (texts.len() - 1, one_line(&error.to_string())))
 }
 
-/// Returns the explanation of a broken pattern without its drawing.
+/// Returns the explanation of an invalid pattern without its drawing.
 fn one_line(explanation: &str) -> String {
     let last = explanation.lines().last().unwrap_or_default();
     let text = last.strip_prefix("error: ").unwrap_or(last);

@@ -1,10 +1,9 @@
-//! The `terramate` and `orch` blocks of a directory: schema, merging, and what `orch` uses.
+//! The `terramate` and `orch` blocks of a directory: their schema, merging and values.
 //!
-//! The two blocks are one, and merge with each other and over the files of a directory. Settings
-//! hold for the project and belong in its root; only `config.run.env` with `lets`, what is said of
-//! attempts in `config.run`, `config.driver`, `config.apply`, `config.lifecycle` and `config.change_detection.ignore` are
-//! allowed in every directory. Keys that concern code generation, cloud or telemetry are checked but not
-//! used.
+//! The two blocks are one, and merge with each other and over the files of a directory. Settings hold for the project
+//! and belong in its root; only `config.run.env` with `lets`, the attempts of `config.run`, `config.driver`,
+//! `config.apply`, `config.lifecycle` and `config.change_detection.ignore` are allowed in every directory. Keys that
+//! concern code generation, cloud or telemetry are checked but not used.
 
 mod pattern;
 mod run;
@@ -53,13 +52,13 @@ pub struct Config {
     pub lets: Vec<LetDefinition>,
     /// `config.change_detection.ignore`, as written.
     pub ignore: Vec<Spanned<String>>,
-    /// What `config.run` says about attempts.
+    /// The attempts of `config.run`.
     pub attempts: AttemptSettings,
     pub driver: Option<Spanned<String>>,
     /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
     pub lifecycle: Lifecycle,
-    /// What holds for the whole project; the defaults in every directory but the root.
+    /// The settings of the whole project; the defaults in every directory but the root.
     pub settings: ProjectSettings,
 }
 
@@ -71,8 +70,8 @@ pub enum ConfigLevel {
     Below,
 }
 
-/// Reads the `terramate` and `orch` blocks of a directory. What is set locally overrides what is
-/// imported, and a later import overrides an earlier one.
+/// Reads the `terramate` and `orch` blocks of a directory. Local settings override imported ones, and later imports
+/// override earlier ones.
 pub(crate) fn read<'a>(
     local: impl IntoIterator<Item = &'a Block>,
     imported: impl DoubleEndedIterator<Item = &'a Block>,
@@ -102,7 +101,7 @@ pub(crate) fn read<'a>(
     reader.finish()
 }
 
-/// What expressions of the two blocks may use.
+/// The names in expressions of the two blocks.
 const NAMES: NoNamespaces = NoNamespaces("the project configuration");
 
 struct ConfigReader<'p> {
@@ -110,7 +109,7 @@ struct ConfigReader<'p> {
     imported: bool,
     config: Config,
     lifecycle: LifecycleReader<'p>,
-    /// Where each attribute was first set, by its path.
+    /// The first place of each attribute, by its path.
     seen: HashMap<String, Span>,
     misplaced: Vec<Span>,
     problems: &'p mut Vec<Diagnostic>,

@@ -23,11 +23,10 @@ impl CommandPattern {
         Ok(CommandPattern(words))
     }
 
-    /// Returns whether a command is one of these, with whatever options and further arguments.
+    /// Returns whether a command matches, with any options and further arguments.
     ///
-    /// A word right after an option may be the value of that option: `make -C diff apply` is no
-    /// `make diff`. Such a word does not count unless the option has its value behind a `=`, or is one of
-    /// `flags`, which have none.
+    /// A word right after an option may be the value of that option: `make -C diff apply` is no `make diff`. Such a
+    /// word doesn't count unless the option has its value after a `=`, or is one of `flags`, which have none.
     pub fn matches(&self, command: &[OsString], flags: &[&str]) -> bool {
         let Some((program, arguments)) = command.split_first() else {
             return false;

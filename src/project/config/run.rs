@@ -1,4 +1,4 @@
-//! What `config.run` says about how many commands run at once, and about their environment.
+//! The concurrency and the environment in `config.run`.
 
 use std::num::NonZeroUsize;
 
@@ -29,14 +29,14 @@ pub struct EnvDefinition {
 #[derive(Debug, Clone)]
 pub struct LetDefinition {
     pub name: Name,
-    /// What `let.NAME` stands for in `env` and `lets` of the same directory.
+    /// The value of `let.NAME` in `env` and `lets` of the same directory.
     pub value: Expr,
 }
 
 /// The variable with the key of an instance; other stacks do not have it.
 pub(crate) const STACK_KEY: &str = "ORCH_STACK_KEY";
 
-/// The variables that `orch` itself gives a command; `ORCH_RUN_ID` is new in each run.
+/// The variables that `orch` itself sets for a command; `ORCH_RUN_ID` is new in each run.
 const OWN_VARIABLES: [&str; 7] = [
     "ORCH_RUN_ID",
     "ORCH_ROOT",
@@ -47,7 +47,8 @@ const OWN_VARIABLES: [&str; 7] = [
     STACK_KEY,
 ];
 
-const HELP: &str = "write it as in `concurrency = { database = 2 }`: at most two at once of the stacks with that tag";
+const HELP: &str =
+    "write it as in `concurrency = { database = 2 }`: at most two stacks with that tag run at once";
 
 pub(super) fn env_definition(
     attribute: &Attribute,
@@ -55,7 +56,7 @@ pub(super) fn env_definition(
 ) -> EnvDefinition {
     let name = &attribute.name;
     if OWN_VARIABLES.contains(&&*name.text) {
-        let message = format!("`{}` is set by orch, whatever is written here", name.text);
+        let message = format!("orch sets `{}` itself and ignores this value", name.text);
         let diagnostic =
             Diagnostic::warning(Code::ReservedVariable, message).label(name.span, "no effect");
         problems.push(diagnostic.help("choose another name"));
@@ -86,7 +87,7 @@ pub(super) fn concurrency(
     for (tag, number) in entries.iter() {
         let (tag_span, number_span) = places(attribute, tag).unwrap_or((whole, whole));
         let problem = match tag_problem(tag) {
-            None if tag.is_empty() => Some("no stack has an empty tag"),
+            None if tag.is_empty() => Some("a tag cannot be empty"),
             problem => problem,
         };
         if let Some(problem) = problem {
@@ -115,7 +116,7 @@ pub(super) fn concurrency(
     limits
 }
 
-/// Returns where an entry of an object that is written out has its key and its value.
+/// Returns the places of the key and the value of an entry in a literal object.
 fn places(attribute: &Attribute, key: &str) -> Option<(Span, Span)> {
     let ExprKind::Object(entries) = &attribute.value.kind else {
         return None;

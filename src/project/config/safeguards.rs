@@ -1,5 +1,4 @@
-//! The safeguards, by name, and what the configuration says about them. This
-//! module does not check them.
+//! The safeguards, by name, and their configuration. This module doesn't check them.
 
 use std::collections::HashMap;
 
@@ -7,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::value::Value;
 use crate::source::Span;
 
-/// What has to hold before anything is run.
+/// A condition that must hold before anything runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Safeguard {
     /// git knows or ignores every file.
@@ -37,8 +36,7 @@ impl Safeguard {
 pub enum SafeguardKeyword {
     /// Every safeguard.
     All,
-    /// No safeguard: every safeguard is on that no other keyword of the list names, whatever the
-    /// configuration says.
+    /// No safeguard: every safeguard is on that no other keyword of the list names, regardless of the configuration.
     None,
     /// The three safeguards about git.
     Git,
@@ -100,7 +98,7 @@ impl SafeguardKeyword {
     }
 }
 
-/// What the configuration says about safeguards.
+/// The configuration of safeguards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SafeguardSettings {
     pub disabled: Vec<SafeguardKeyword>,
@@ -162,7 +160,7 @@ fn exclusion(
     let place = |(name, _): (&str, _)| seen.get(&format!("config.{name}")).copied();
     let (first, second) = (place(one)?, place(other)?);
     let message = format!(
-        "`config.{}` and `config.{}` exclude each other",
+        "`config.{}` and `config.{}` cannot both be set",
         one.0, other.0
     );
     let diagnostic = Diagnostic::error(Code::Conflict, message)

@@ -1,4 +1,4 @@
-//! Everything that the two blocks may hold.
+//! The schema of the two blocks.
 
 use super::safeguards::SafeguardKeyword;
 use crate::project::attempt::block::{
@@ -13,7 +13,7 @@ pub(super) enum AttributeType {
     OneOf(&'static [&'static str]),
     Strings,
     StringsOf(&'static [&'static str]),
-    /// Read by its own code.
+    /// Own code reads it.
     Own,
 }
 
@@ -53,7 +53,7 @@ pub(super) const DRIVER: &str = "driver";
 
 pub(super) const APPLY: &str = "config.apply";
 
-/// The attribute of that block that says whether resources may be destroyed without approval.
+/// The attribute of that block that allows an apply to destroy resources without approval.
 pub(super) const RESOURCE_DESTROY: &str = "resource_destroy";
 
 pub(super) const RUN: &str = "config.run";
@@ -187,7 +187,7 @@ pub(super) static SCHEMA: Schema = block(
 );
 
 impl Schema {
-    /// The last word of the name: what the user writes.
+    /// The last part of the name, as the user writes it.
     pub(super) fn keyword(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }

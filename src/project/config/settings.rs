@@ -1,4 +1,4 @@
-//! What the configuration says about the project as a whole.
+//! The configuration of the project as a whole.
 
 use super::{CommandPattern, SafeguardSettings, StateBlock, TagLimit};
 use crate::project::policy::PolicySettings;
@@ -19,17 +19,17 @@ pub struct ProjectSettings {
     pub untracked: bool,
     /// `config.change_detection.git.uncommitted`: uncommitted changes count.
     pub uncommitted: bool,
-    /// `config.change_detection.environment`: what the configuration computes is an input.
+    /// `config.change_detection.environment`: computed environment values are inputs.
     pub environment: bool,
     /// `config.change_detection.terragrunt.enabled`: Terragrunt files are read.
     pub terragrunt: bool,
-    /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole
-    /// attribute where that is computed.
+    /// `config.run.concurrency`, in the order of the tags, each with its tag as written, or the whole attribute if
+    /// that is computed.
     pub concurrency: Vec<Spanned<TagLimit>>,
     /// `config.run.read_only`: commands that change nothing, besides those that `orch` knows.
     pub read_only: Vec<CommandPattern>,
     pub policies: PolicySettings,
-    /// `config.state`: what is remembered of applied stacks, and where.
+    /// `config.state`: the recording of applied stacks, and its backend.
     pub state: Option<StateBlock>,
 }
 

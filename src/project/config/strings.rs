@@ -5,7 +5,7 @@ use crate::language::value::Value;
 use crate::project::blocks::elements;
 use crate::source::Spanned;
 
-/// Returns the elements of a list of strings, each with its own place where the list is written out.
+/// Returns the elements of a list of strings, each with its own place if the list is a literal.
 pub(super) fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>> {
     let Some(items) = value.sequence() else {
         return Vec::new();

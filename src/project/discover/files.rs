@@ -1,7 +1,7 @@
-//! Where the files of a project are read from: the disk, or a tree such as that of a commit.
+//! The source of a project's files: the disk, or a tree such as that of a commit.
 //!
-//! A tree is listed once, and the text of all its configuration files is read in one go. Links in it
-//! are not followed. This module does not know what a file means.
+//! A tree is listed once, and the text of all its configuration files is read in one go. Links in it are not
+//! followed. This module doesn't interpret files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -26,8 +26,8 @@ pub trait FileTree: Sync {
     /// that is larger than `max_bytes`.
     fn read(&self, ids: &[&str], max_bytes: u32) -> io::Result<Vec<Option<Vec<u8>>>>;
 
-    /// Returns whether a path leads to the same in the tree as on disk. Such files need not be among the
-    /// entries: a file that is not an entry can be imported or read, but is not a configuration file.
+    /// Returns whether a path has the same content in the tree as on disk. Such files need not be among the entries:
+    /// a file that is not an entry can be imported or read, but is not a configuration file.
     fn is_as_on_disk(&self, _path: &ProjectPath) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub struct TreeEntry {
     pub is_link: bool,
 }
 
-/// What lies at a path.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Directory,
@@ -65,11 +65,11 @@ impl FileKind {
     }
 }
 
-/// The entries of a tree, by directory and name. Directories are known by what they hold.
+/// The entries of a tree, by directory and name. Directories exist through their entries.
 #[derive(Debug, Default)]
 pub(crate) struct TreeIndex(BTreeMap<Vec<u8>, TreeDirectory>);
 
-/// What lies in a directory, by name, each with the id of its content.
+/// The entries of a directory, by name, each with the id of its content.
 type TreeDirectory = BTreeMap<Vec<u8>, (FileKind, String)>;
 
 impl TreeIndex {
@@ -180,7 +180,7 @@ impl<'t> SourceTree<'t> {
         SourceTree { root, listed: None }
     }
 
-    /// Returns the files of a tree, which stands for the content of the root.
+    /// Returns the files of a tree, which replaces the content of the root.
     pub(crate) fn of_tree(root: &'t Path, tree: &'t dyn FileTree) -> io::Result<Self> {
         let entries = tree.entries()?;
         let is_wanted = |entry: &&TreeEntry| {
@@ -211,7 +211,7 @@ impl<'t> SourceTree<'t> {
         self.listed.as_ref().map(|listed| listed.index.clone())
     }
 
-    /// Returns what lies at a path, links on disk followed; `None` if nothing does, or a link in a tree.
+    /// Returns the kind of a file, following links on disk; `None` if it doesn't exist, or is a link in a tree.
     pub(crate) fn kind(&self, path: &ProjectPath) -> io::Result<Option<FileKind>> {
         if let Some(listed) = &self.listed
             && let Some(kind) = listed.index.kind(path)
@@ -262,7 +262,7 @@ impl<'t> SourceTree<'t> {
         listed.is_none_or(|listed| listed.tree.is_as_on_disk(path))
     }
 
-    /// Reads a configuration file. On disk, `plain` is whether it is known to be no link.
+    /// Reads a configuration file. On disk, `plain` means that it is known to be no link.
     pub(super) fn text(&self, host: &Path, plain: bool) -> Result<String, TextError> {
         let Some(listed) = &self.listed else {
             return read_text(host, plain, Some(self.root), &CONFIGURATION);

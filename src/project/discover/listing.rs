@@ -1,7 +1,7 @@
-//! What a walk finds besides configuration: the files that Terraform and Terragrunt read, and links.
+//! The other files of a walk: those that Terraform and Terragrunt read, and links.
 //!
-//! It is kept only on request, by directory and by name, since a large project has tens of thousands
-//! of these files. This module does not know what they say.
+//! The listing is optional, because a large project has tens of thousands of these files. This module doesn't read
+//! them.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -30,17 +30,17 @@ pub struct Listing {
     pub(super) directories: HashMap<ProjectPath, DirectoryListing>,
     /// The dot directories and those with a mark, by path; without caches.
     pub(super) left_out: Vec<ProjectPath>,
-    /// The configuration files as they were parsed, without those that say nothing or cannot be parsed.
+    /// The parsed configuration files, without empty and invalid ones.
     pub(super) parsed: Vec<ParsedFile>,
 }
 
-/// What one directory holds, by name.
+/// The listed files of one directory, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DirectoryListing {
     /// The files of Terraform and Terragrunt, each with whether it is a plain file rather than a
     /// link or a special file.
     pub(crate) files: Vec<(OsString, bool)>,
-    /// The symbolic links, whatever they point to.
+    /// The symbolic links, to any target.
     pub(crate) links: Vec<OsString>,
 }
 
@@ -55,13 +55,13 @@ pub struct ToolFiles {
 }
 
 impl Listing {
-    /// Returns the configuration files of which the whole syntax tree is known.
+    /// Returns the configuration files with a complete syntax tree.
     pub(crate) fn whole_files(&self) -> impl Iterator<Item = (&ProjectPath, &Body)> {
         let files = self.parsed.iter().map(|file| (&file.path, &*file.body));
         files.filter(|(_, body)| is_whole(body))
     }
 
-    /// Returns what a directory has; `None` if the walk did not go through it.
+    /// Returns the listing of a directory; `None` if the walk did not enter it.
     pub(crate) fn get(&self, directory: &str) -> Option<&DirectoryListing> {
         self.directories.get(directory)
     }

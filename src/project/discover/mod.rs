@@ -1,15 +1,14 @@
 //! Finds the project root and reads the configuration files below it.
 //!
-//! One thread walks the tree and hands the configuration files of each directory to a
-//! pool of threads, which read and parse them; so waiting for a cold disk and parsing overlap.
-//! Results are sorted afterwards, so the order in which threads finish never shows.
+//! One thread walks the tree and hands the configuration files of each directory to a pool of threads, which read and
+//! parse them; so waiting for a cold disk and parsing overlap. Results are sorted afterwards, so the order in which
+//! threads finish has no effect.
 //!
-//! The walk skips dot directories, directories with a `.tmskip` or `.orchskip`, and whatever another
-//! project owns (a directory below the root that says `orch { root = true }`). Symbolic links to
-//! directories are not followed, so loops of links cannot occur; links to files are.
+//! The walk skips dot directories, directories with a `.tmskip` or `.orchskip`, and other projects (directories below
+//! the root with `orch { root = true }`). Symbolic links to directories are not followed, so loops of links cannot
+//! occur; links to files are.
 //!
-//! This module knows what a configuration file is called and that one may declare a root, and nothing
-//! else about what files mean.
+//! This module knows the names of configuration files, and that one may declare a root; it interprets nothing else.
 
 mod files;
 mod listing;
@@ -66,7 +65,7 @@ pub struct Directory {
 #[derive(Debug, Clone)]
 pub struct ParsedFile {
     pub path: ProjectPath,
-    /// What it says; empty if it has a syntax error.
+    /// Its content; empty if it has a syntax error.
     pub body: Arc<Body>,
 }
 
@@ -101,7 +100,7 @@ fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFi
         left_out: gathered.left_out,
         parsed: Vec::new(),
     };
-    // A project of its own is noticed when its files have been parsed, while the walk goes on.
+    // Another project is detected when its files have been parsed, while the walk continues.
     let nested: HashSet<ProjectPath> = gathered.nested_projects.iter().cloned().collect();
     let is_ours = |path: &ProjectPath| {
         let is_nested = |directory: &str| nested.contains(directory);
@@ -168,7 +167,7 @@ impl DiscoveredFiles {
 struct ProjectReader<'a> {
     root: &'a Path,
     files: &'a SourceTree<'a>,
-    /// Whether to list what is not configuration.
+    /// Whether to list other files.
     lists: bool,
     next_file: AtomicU32,
     gathered: Mutex<Gathered>,
@@ -181,7 +180,7 @@ struct Gathered {
     listed: Vec<(ProjectPath, DirectoryListing)>,
     left_out: Vec<ProjectPath>,
     nested_projects: Vec<ProjectPath>,
-    /// Each with its file or directory.
+    /// The problems, each with its file or directory.
     problems: Vec<(ProjectPath, Problem)>,
 }
 
@@ -190,13 +189,13 @@ enum Problem {
     Unreadable(FileReadError),
 }
 
-/// What the walk found in one directory.
+/// The files of one directory.
 #[derive(Default)]
 struct DirectoryFiles {
     /// The configuration files, each with whether it is a plain file rather than a link or a special
     /// file.
     configuration: Vec<(PathBuf, bool)>,
-    /// The directory and its other files, if they are to be listed.
+    /// The directory and its other files, if requested.
     listed: Option<(PathBuf, DirectoryListing)>,
 }
 
@@ -220,8 +219,8 @@ impl<'a> ProjectReader<'a> {
 
     /// Walks the tree and spawns tasks that read what it finds.
     fn walk<'s>(&'s self, scope: &rayon::Scope<'s>) {
-        // The files of a directory come before its directories: all of its own files are known, a mark
-        // among them, when the walk goes down.
+        // The walk visits the files of a directory before its subdirectories, so skip marks are known before it
+        // descends.
         let mut walk = self.files.walk();
         let mut root_is_marked = false;
         let listed = |directory: &Path| {
@@ -415,7 +414,7 @@ impl<'a> ProjectReader<'a> {
         (self.nearest(host), Problem::Unreadable(error))
     }
 
-    /// Returns the path itself, or the nearest one above it that can be named.
+    /// Returns the path itself, or the nearest parent with a valid name.
     fn nearest(&self, host: &Path) -> ProjectPath {
         let mut places = host
             .ancestors()
@@ -436,7 +435,7 @@ impl Gathered {
         self.problems.append(&mut other.problems);
     }
 
-    /// Sorts what the tasks gathered and hands the texts over.
+    /// Sorts the results of the tasks, and hands the texts over.
     fn sorted(mut self, sources: &mut Sources) -> Self {
         self.sources.sort_unstable_by_key(|&(id, _)| id);
         for (id, source) in self.sources.drain(..) {

@@ -13,7 +13,7 @@ use crate::source::FileId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootRule {
-    /// Its own files say `orch { root = true }`.
+    /// Its own files have `orch { root = true }`.
     Declared,
     Git,
     RequiredVersion,
@@ -26,18 +26,18 @@ pub enum RootRule {
 #[error("the project root is unknown: `{}` may mark it, but {problem}", file.display())]
 pub struct RootUnknown {
     pub file: PathBuf,
-    /// What is wrong with it, for people.
+    /// The problem, for people.
     pub problem: String,
 }
 
 /// Finds the project root of a working directory, which must be absolute and free of links.
 ///
-/// The nearest ancestor that declares itself the root; else git's top level; else the nearest
-/// ancestor that sets `required_version`; else the working directory.
+/// The nearest ancestor that declares itself the root; else git's top level; else the nearest ancestor that sets
+/// `required_version`; else the working directory.
 ///
-/// If nothing marks the root and a file above the working directory cannot be understood: if it
-/// marked the root, constraints and settings would be lost silently. In all other cases, such a file
-/// belongs to the project, and loading the project reports what is wrong.
+/// If nothing marks the root, and a file above the working directory cannot be parsed: it might mark the root, and
+/// then constraints and settings would be lost silently. In all other cases, such a file belongs to the project, and
+/// loading the project reports the problem.
 pub fn find_root(working_directory: &Path) -> Result<(PathBuf, RootRule), RootUnknown> {
     let mut git = None;
     let mut required_version = None;
@@ -137,7 +137,7 @@ fn root_declarations(directory: &Path) -> RootDeclarations {
                     problem,
                 };
                 let other = found.unknown.take();
-                // The first by name, whatever order the directory lists them in.
+                // The first by name, independent of the order on disk.
                 found.unknown = other
                     .into_iter()
                     .chain([unknown])

@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub(crate) struct SizeLimit {
     pub(crate) bytes: u32,
-    /// What to do about a larger one.
+    /// The fix for a larger file.
     pub(crate) help: &'static str,
 }
 
@@ -18,7 +18,7 @@ pub(crate) const CONFIGURATION: SizeLimit = SizeLimit {
 
 pub(crate) enum TextError {
     Io(io::Error),
-    /// The text with what is not UTF-8 replaced, and where that begins.
+    /// The text with invalid UTF-8 replaced, and the place of the first invalid byte.
     NotUtf8 {
         text: String,
         offset: u32,

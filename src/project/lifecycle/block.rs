@@ -1,6 +1,6 @@
 //! Reads `lifecycle` blocks.
 //!
-//! This module does not know what is inherited from where.
+//! This module doesn't know the inheritance.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ const ATTRIBUTES: [&str; 5] = [
 const CONDITION_BLOCKS: [ConditionKind; 2] =
     [ConditionKind::Precondition, ConditionKind::Postcondition];
 
-/// The word that stands for every input.
+/// The word for every input.
 pub(super) const ALL: &str = "all";
 
 /// The namespace of variables in `ignore_changes`.
@@ -51,7 +51,7 @@ pub(crate) enum BlockPlace {
     Directory,
 }
 
-/// What the `lifecycle` blocks of one place say, while they are read.
+/// The rules of the `lifecycle` blocks of one place, while they are read.
 pub(crate) struct LifecycleReader<'a> {
     place: BlockPlace,
     /// The directory that the place belongs to.
@@ -76,9 +76,9 @@ impl<'a> LifecycleReader<'a> {
         }
     }
 
-    /// Reads a block of the place itself. Its rules add to those of other blocks there. Errors go to
-    /// `problems`. A wrong rule counts as not stated, but one that protects something still does: problems
-    /// in the code of a commit are not reported.
+    /// Reads a block of the place itself. Its rules add to those of other blocks there. Errors are added to
+    /// `problems`. An invalid rule counts as unset, but one that protects something still does: problems in the code
+    /// of a commit are not reported.
     pub(crate) fn local(&mut self, block: &Block, problems: &mut Vec<Diagnostic>) {
         let conditions = self.block(block, false, problems);
         self.lifecycle.conditions.extend(conditions);
@@ -136,7 +136,7 @@ impl<'a> LifecycleReader<'a> {
         conditions
     }
 
-    /// Returns why a rule cannot stand here, if it cannot.
+    /// Returns why a rule is not allowed here, if it isn't.
     fn misplaced(&self, attribute: &Attribute) -> Option<Diagnostic> {
         let name = &*attribute.name.text;
         let span = attribute.name.span;
@@ -148,11 +148,11 @@ impl<'a> LifecycleReader<'a> {
                 Some(diagnostic.help("move it to the `lifecycle` block of the stack"))
             }
             BlockPlace::ReadStack => {
-                let message = format!("`{name}` has no meaning in a stack that is only read");
+                let message = format!("`{name}` has no effect in a stack that is only read");
                 let diagnostic = Diagnostic::error(Code::Misplaced, message)
-                    .label(span, "the stack says `mode = \"read\"`");
+                    .label(span, "the stack sets `mode = \"read\"`");
                 Some(diagnostic.help(
-                    "such a stack has nothing to protect or replace: only `precondition` and `postcondition` apply to it",
+                    "remove it; only `precondition` and `postcondition` apply to such a stack",
                 ))
             }
             _ => None,
@@ -184,7 +184,7 @@ impl<'a> LifecycleReader<'a> {
         }
     }
 
-    /// Makes a wrong rule protect everything that it could.
+    /// Makes an invalid rule protect everything that it could.
     fn protect(&mut self, attribute: &Attribute) {
         let span = attribute.name.span;
         match &*attribute.name.text {
@@ -259,7 +259,7 @@ impl<'a> LifecycleReader<'a> {
         if !is_whole {
             match &item.kind {
                 ExprKind::Variable(word) if &**word == ALL => {
-                    problems.push(wrong("`all` stands alone, not in a list".to_owned()));
+                    problems.push(wrong("`all` cannot be in a list".to_owned()));
                     return Vec::new();
                 }
                 ExprKind::Traversal(base, _) if matches!(&base.kind, ExprKind::Variable(word) if &**word == ENV) =>
@@ -386,8 +386,8 @@ impl<'a> LifecycleReader<'a> {
     }
 }
 
-/// Splits the output off a reference. What follows the last `#` is an output only if it is a name, since
-/// a directory may be called `a#1`.
+/// Splits the output off a reference. The part after the last `#` is an output only if it is a name, because a
+/// directory may have a name like `a#1`.
 fn trigger(written: &str) -> ReplaceTrigger {
     match written.rsplit_once('#') {
         Some((reference, output)) if is_identifier(output) => ReplaceTrigger {

@@ -1,5 +1,5 @@
-//! Reads `precondition` and `postcondition` blocks. Only their shape is checked here: what they say is evaluated
-//! when it is needed.
+//! Reads `precondition` and `postcondition` blocks. Only their shape is checked here: their expressions are evaluated
+//! when they are needed.
 
 use super::{Condition, ConditionKind};
 use crate::diagnostic::{Code, Diagnostic};
@@ -38,7 +38,7 @@ pub(super) fn condition(
         if attribute.is_none() {
             let message = format!("this `{}` has no `{name}`", kind.word());
             let help = match name {
-                CONDITION => "write `condition = …` with what must be true",
+                CONDITION => "add `condition = …`, an expression that must be true",
                 _ => "add `error_message = \"…\"`, which is shown if the condition does not hold",
             };
             problems.push(

@@ -1,8 +1,7 @@
-//! Lifecycle rules: what may be done with what a stack has built, and what must hold before and after.
+//! Lifecycle rules: protection of a stack's resources, and conditions before and after a run.
 //!
-//! A rule stands in the `lifecycle` block of a stack, or in `config.lifecycle` of any directory, for the
-//! stacks at and below it. This module does not know which of them are in force for a stack, and enforces
-//! nothing.
+//! A rule is in the `lifecycle` block of a stack, or in `config.lifecycle` of any directory, for the stacks at and
+//! below it. This module doesn't know which rules apply to a stack, and enforces nothing.
 
 pub(crate) mod block;
 mod condition;
@@ -22,7 +21,7 @@ pub struct Lifecycle {
     pub prevent_destroy: Option<Spanned<bool>>,
     /// `prevent_resource_destroy`: these resources are neither destroyed nor replaced.
     pub prevent_resource_destroy: Option<Spanned<ProtectedResources>>,
-    /// `create_before_destroy`: a replacement exists before what it replaces is destroyed.
+    /// `create_before_destroy`: a replacement is created before the old stack is destroyed.
     pub create_before_destroy: Option<Spanned<bool>>,
     /// `ignore_changes`: inputs whose changes bring about nothing. The place is that of the attribute's
     /// value.
@@ -112,9 +111,9 @@ impl ConditionKind {
 #[derive(Debug)]
 pub struct Condition {
     pub kind: ConditionKind,
-    /// What must be true, evaluated for each stack.
+    /// The condition, evaluated for each stack.
     pub condition: Expr,
-    /// What is said if it is not, evaluated for each stack.
+    /// The message if it is false, evaluated for each stack.
     pub error_message: Expr,
     pub span: Span,
 }

@@ -1,7 +1,7 @@
-//! `prevent_resource_destroy`: which resources of a stack a rule protects.
+//! `prevent_resource_destroy`: the protected resources of a stack.
 //!
-//! A glob is matched against the address of a resource segment by segment. Dots separate segments,
-//! except inside instance keys. This module does not know which resources exist.
+//! A glob is matched against the address of a resource segment by segment. Dots separate segments, except inside
+//! instance keys. This module doesn't know which resources exist.
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(crate) const PREVENT_RESOURCE_DESTROY: &str = "prevent_resource_destroy";
 
 const HELP: &str = "an address is a type and a name, below its modules: `aws_db_instance.*`, `module.data.**`, `**.aws_db_instance.*`";
 
-/// What `prevent_resource_destroy` protects.
+/// The resources that `prevent_resource_destroy` protects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ProtectedResources {
@@ -52,7 +52,7 @@ impl ProtectedResources {
         addresses.filter(is_protected).collect()
     }
 
-    /// Reads the value of a rule, which stands at `stands`; `null` counts as not stated.
+    /// Reads the value of a rule at `stands`; `null` counts as unset.
     pub(in crate::project) fn read(
         value: &Value,
         written: Span,

@@ -1,4 +1,4 @@
-//! What the source of a module means: a registry's module, or a directory of a git repository.
+//! The source of a module: a registry's module, or a directory of a git repository.
 //!
 //! This module looks nothing up.
 
@@ -10,7 +10,7 @@ const PUBLIC_REGISTRY: &str = "registry.terraform.io";
 /// Hosts whose repositories are named without a protocol.
 const GIT_HOSTS: [&str; 3] = ["github.com/", "gitlab.com/", "bitbucket.org/"];
 
-/// Where a module comes from, whatever its version.
+/// The address of a module, without its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     pub kind: AddressKind,
@@ -30,7 +30,7 @@ pub enum AddressKind {
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallSource {
     pub address: Address,
-    /// `ref` of git, or `version` of a registry, if the source itself asks for one.
+    /// `ref` of git, or `version` of a registry, if the source has one.
     pub asked: Option<String>,
 }
 
@@ -149,7 +149,7 @@ fn is_scp(place: &str) -> bool {
     }) && !place.contains("://")
 }
 
-/// Returns a directory without what does not change it.
+/// Returns a normalised directory.
 fn normal(directory: &str) -> String {
     let names = directory
         .split('/')
@@ -157,7 +157,7 @@ fn normal(directory: &str) -> String {
     names.collect::<Vec<&str>>().join("/")
 }
 
-/// Returns a value of a query without its escapes; as written if these are not text.
+/// Returns a decoded value of a query; unchanged if it is not valid text.
 fn decoded(value: &str) -> Cow<'_, str> {
     if !value.contains('%') {
         return Cow::Borrowed(value);

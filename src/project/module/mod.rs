@@ -1,6 +1,6 @@
-//! `module` blocks: what stacks call from outside of their directories, and how its versions are tagged.
+//! `module` blocks: modules that stacks call from outside of their directories, and the tags of their versions.
 //!
-//! This module knows neither who calls a module nor which tags there are.
+//! This module knows neither calls nor existing tags.
 
 mod address;
 
@@ -25,7 +25,7 @@ const NAMES: NoNamespaces = NoNamespaces("a `module` block");
 
 const ATTRIBUTES: [&str; 3] = ["source", "tag", "labels"];
 
-/// What stands for the version in `tag`.
+/// The placeholder for the version in `tag`.
 const VERSION: char = '*';
 
 /// A `module` block: a module that has versions.
@@ -39,7 +39,7 @@ pub struct ModuleBlock {
     pub span: Span,
 }
 
-/// What the calls of a module name.
+/// The source in calls of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleSource {
     /// A directory of the project, which calls name through git.
@@ -56,7 +56,7 @@ pub struct TagPattern {
 }
 
 impl TagPattern {
-    /// Parses a name with one `*`, which stands for the version; `None` if it has none or several.
+    /// Parses a name with one `*`, the placeholder for the version; `None` if it has none or several.
     pub fn parse(written: &str) -> Option<Self> {
         let (before, after) = written.split_once(VERSION)?;
         (!after.contains(VERSION)).then(|| TagPattern {
@@ -65,7 +65,7 @@ impl TagPattern {
         })
     }
 
-    /// Returns the version that a tag stands for, if it is one of these tags.
+    /// Returns the version of a tag, if the tag matches.
     pub fn version(&self, tag: &str) -> Option<Version> {
         let rest = tag.strip_prefix(&*self.before)?;
         let written = rest.strip_suffix(&*self.after)?;
@@ -84,7 +84,7 @@ impl fmt::Display for TagPattern {
     }
 }
 
-/// Takes the blocks of all directories, in any order, by name. A name that stands for two modules is reported.
+/// Takes the blocks of all directories, in any order, by name. Two modules with the same name are reported.
 pub(crate) fn by_name(
     mut blocks: Vec<ModuleBlock>,
     problems: &mut Vec<Diagnostic>,
@@ -97,7 +97,7 @@ pub(crate) fn by_name(
             // Several directories import the file.
             Entry::Occupied(first) if first.get().name.span == block.name.span => {}
             Entry::Occupied(first) => {
-                let message = format!("there are two modules `{}`", block.name.value);
+                let message = format!("the module `{}` is defined twice", block.name.value);
                 let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
                     .label(block.name.span, "again here")
                     .label(first.get().name.span, "first here");
@@ -125,7 +125,7 @@ pub(crate) fn read(
         let is_call = matches!(written, "version" | "providers" | "count" | "for_each");
         problems.push(if is_call {
             diagnostic.help(
-                "this block says how the versions of a module are tagged; its calls are in Terraform files",
+                "this block describes the version tags of a module; calls belong in Terraform files",
             )
         } else {
             diagnostic
@@ -214,8 +214,8 @@ fn source(
             .help(help)
     };
     if value.contains('?') {
-        let label = "`?` asks for one version";
-        let help = "leave out the `?` and what follows it: `tag` says which versions there are";
+        let label = "`?` selects a version";
+        let help = "remove `?` and the rest; `tag` finds the versions";
         problems.push(wrong(label, help));
         return None;
     }

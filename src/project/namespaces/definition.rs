@@ -1,4 +1,4 @@
-//! What defines a global or a `let`.
+//! The definition of a global or a `let`.
 
 use crate::language::syntax::Expr;
 use crate::project::config::LetDefinition;

@@ -1,4 +1,4 @@
-//! Which generation of each stack expressions are evaluated for: that of their own stack, and those of others.
+//! The generations for which expressions are evaluated: that of their own stack, and those of others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::project::stack::StackIndex;
 
 pub(super) const STACKS: &str = "stacks";
 
-/// The name of a generation, of another stack or the stack itself.
+/// The name of the generation of a stack in expressions.
 pub(crate) const GENERATION: &str = "generation";
 
 /// The generations of stacks, by path: of those that are not named, the first.
@@ -23,13 +23,13 @@ pub struct Generations {
     named: BTreeMap<StackPath, Generation>,
     /// Those that only their own stacks see: nothing has been made of them yet.
     planned: BTreeMap<StackPath, Generation>,
-    /// That of every other stack, as it sees itself.
+    /// The generation of every other stack, as it sees itself.
     own: Generation,
     is_asked: Arc<AtomicBool>,
 }
 
 impl Generations {
-    /// Returns what says that every stack sees itself as this generation.
+    /// Returns the same generation for every stack.
     pub fn all(generation: Generation) -> Self {
         Generations {
             own: generation,
@@ -82,7 +82,7 @@ impl FromIterator<(StackPath, Generation)> for Generations {
 }
 
 impl ProjectNamespaces<'_> {
-    /// Makes `terramate.stack.generation` these numbers. Without this, it is 1 for every stack.
+    /// Sets the numbers for `terramate.stack.generation`. The default is 1 for every stack.
     #[must_use]
     pub fn in_generations(mut self, generations: Arc<Generations>) -> Self {
         self.basis.generations = generations;
@@ -102,7 +102,7 @@ impl ProjectNamespaces<'_> {
 }
 
 impl Names<'_, '_> {
-    /// Returns what leads to the generation of another stack: `stacks["/network"].generation`.
+    /// Returns the object that contains the generation of another stack: `stacks["/network"].generation`.
     pub(super) fn stacks(&self, path: &NamePath<'_>) -> EvalResult {
         let wrong = |message: &str, label: &str, help: &str| {
             let diagnostic = Diagnostic::error(Code::UnavailableName, message);
@@ -114,8 +114,8 @@ impl Names<'_, '_> {
             _ => {
                 return Err(wrong(
                     "`stacks` cannot be used here",
-                    "only `run.env` and conditions know other stacks",
-                    "use it in `run.env`, whose variables are in the environment of commands",
+                    "other stacks are available only in `run.env` and conditions",
+                    "use it in `run.env`: commands get these variables in their environment",
                 )
                 .into());
             }
@@ -138,9 +138,9 @@ impl Names<'_, '_> {
         };
         if let Some((name, _)) = path.rest.get(1).filter(|(name, _)| *name != GENERATION) {
             return Err(wrong(
-                &format!("`run.env` does not know `{name}` of another stack"),
+                &format!("`{name}` of another stack is not available in `run.env`"),
                 "only `generation`",
-                "write `stacks[\"/path\"].generation`; conditions also know `outputs`",
+                "write `stacks[\"/path\"].generation`; conditions can also use `outputs`",
             )
             .into());
         }

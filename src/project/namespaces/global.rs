@@ -1,10 +1,9 @@
-//! Evaluates globals: which definitions apply to a stack, and what value they have together.
+//! Evaluates globals: finds the definitions for a stack, and combines their values.
 //!
-//! Only what an expression needs is evaluated, so a broken global affects only what uses it. A
-//! definition with the same value for all stacks below a directory is evaluated once for them: first
-//! with the stack left open, and once for each stack only if the value depends on it. Definitions of a
-//! directory apply after those of the directories above it, and every expression sees what finally
-//! applies to the stack.
+//! Only what an expression needs is evaluated, so a broken global affects only what uses it. A definition with the
+//! same value for all stacks below a directory is evaluated once for them: first with the stack left open, and once
+//! for each stack only if the value depends on it. Definitions of a directory apply after those of the directories
+//! above it, and every expression sees the final values for the stack.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,15 +24,14 @@ pub(super) struct Lookup<'a, 'p> {
     pub(super) names: &'a Names<'a, 'p>,
 }
 
-/// What the definition of an object says about an entry of it.
+/// The value of an entry in the definition of an object around it.
 struct Under<'p> {
     answer: EvalValue,
     definition: &'p GlobalDefinition,
 }
 
 impl<'p> Lookup<'_, 'p> {
-    /// Returns the part of `global` that a path leads to, wrapped in the objects that the path goes
-    /// through.
+    /// Returns the part of `global` at a path, wrapped in the objects along the path.
     pub(super) fn get(&self, path: &NamePath) -> EvalResult<EvalValue> {
         let Some(&(first, first_span)) = path.rest.first() else {
             return self.everything(path.span);
@@ -163,8 +161,8 @@ impl<'p> Lookup<'_, 'p> {
         Ok(answer.map(|answer| Under { answer, definition }))
     }
 
-    /// Returns whether two definitions stand in files of one directory, or both on the command line, and
-    /// apply to the same one. Of files from different directories, one can override what another says.
+    /// Returns whether two definitions are in files of one directory, or both on the command line, and apply to the
+    /// same one. In different directories, one can override the other.
     fn is_beside(&self, one: &GlobalDefinition, other: &GlobalDefinition) -> bool {
         let sources = &self.names.project.project().sources;
         let folder = |it: &GlobalDefinition| sources.file(it.span.file).path.parent();
@@ -378,7 +376,7 @@ fn dotted(path: &[&str]) -> String {
         .fold("global".to_owned(), |all, name| all + "." + name)
 }
 
-/// Wraps a value in the objects that a path goes through.
+/// Wraps a value in the objects along a path.
 fn wrapped(path: &[&str], answer: EvalValue) -> EvalValue {
     let value = path
         .iter()

@@ -1,4 +1,4 @@
-//! Evaluates `let`: the values that `lets` names for `run.env` in the same directory.
+//! Evaluates `let`: the values in `lets`, for `run.env` in the same directory.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

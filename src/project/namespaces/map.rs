@@ -26,7 +26,7 @@ pub(super) fn evaluate(block: &MapBlock, names: &Names<'_, '_>) -> EvalResult<Ev
     })
 }
 
-/// What a whole block, including the blocks in it, is evaluated with.
+/// The context of a whole block, including nested blocks.
 struct MapScope<'a, 'p> {
     names: &'a Names<'a, 'p>,
     is_sensitive: std::cell::Cell<bool>,

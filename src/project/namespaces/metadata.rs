@@ -1,5 +1,4 @@
-//! `terramate` and its alias `orch`: what is known about the project and a stack without evaluating
-//! anything.
+//! `terramate` and its alias `orch`: metadata of the project and a stack, known without evaluating anything.
 
 use super::GENERATION;
 use crate::language::value::Value;
@@ -15,7 +14,7 @@ pub(super) fn stack_list(project: &Project) -> Value {
     Value::list(stacks.map(|(_, stack)| Value::string(stack.path.as_str())))
 }
 
-/// Returns what is known about a project, without the entries that depend on a stack.
+/// Returns the metadata of a project, without the entries that depend on a stack.
 pub(super) fn of_project(project: &Project, stack_list: Value) -> Vec<(&'static str, Value)> {
     let root = &project.root;
     let root_name = root.file_name().unwrap_or_default().to_string_lossy();

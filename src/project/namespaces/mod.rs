@@ -1,9 +1,9 @@
-//! What names mean in expressions that are evaluated for a stack: `terramate` and its alias `orch`
-//! (metadata of the project and the stack), `each` (what distinguishes an instance), `env` (the host's
-//! environment), `global` and `let`; and what functions may read.
+//! The names in expressions of a stack: `terramate` and its alias `orch` (metadata of the project and the stack),
+//! `each` (what distinguishes an instance), `env` (the host's environment), `global` and `let`; and the files that
+//! functions may read.
 //!
-//! A name is evaluated only when an expression uses it. What only conditions know is added
-//! where they are checked.
+//! A name is evaluated only when an expression uses it. Names that only conditions have are added where these are
+//! checked.
 
 mod definition;
 mod generations;
@@ -49,7 +49,7 @@ pub struct ProjectNamespaces<'p> {
     scopes: GlobalScopes<'p>,
 }
 
-/// What namespaces are made of before anything is evaluated.
+/// The inputs of the namespaces, before anything is evaluated.
 #[derive(Clone)]
 pub(crate) struct Basis<'p> {
     project: &'p Project,
@@ -62,7 +62,7 @@ pub(crate) struct Basis<'p> {
     changing: Impure,
     /// The generations of stacks that are not the first.
     generations: Arc<Generations>,
-    /// Whether names that stand for the machine have values that are the same on every machine.
+    /// Whether names that depend on the machine have the same values on every machine.
     is_portable: bool,
 }
 
@@ -114,29 +114,29 @@ impl<'p> ProjectNamespaces<'p> {
         self
     }
 
-    /// Makes values comparable with those of other machines and versions: a variable of the host is
-    /// its own name, and `terramate.version` is the same for all.
+    /// Makes values comparable with those of other machines and versions: the value of a host variable is its own
+    /// name, and `terramate.version` is the same for all.
     #[must_use]
     pub fn portable(mut self) -> Self {
         self.basis.is_portable = true;
         self.comparable()
     }
 
-    /// Makes these globals apply after those of all directories.
+    /// Applies these globals after those of all directories.
     #[must_use]
     pub fn overriding(mut self, overrides: &'p [GlobalDefinition]) -> Self {
         self.basis.overrides = overrides;
         self
     }
 
-    /// Makes functions read the files of the tree from which the project was loaded.
+    /// Lets functions read the files of the tree from which the project was loaded.
     #[must_use]
     pub fn reading(mut self, tree: &'p dyn FileTree) -> Self {
         self.basis.tree = Some(tree);
         self
     }
 
-    /// Makes `terramate.stacks.list` these paths, which are in order, instead of those of the project.
+    /// Sets `terramate.stacks.list` to these paths, which are in order.
     #[must_use]
     pub fn with_stacks<'s>(mut self, paths: impl Iterator<Item = &'s StackPath>) -> Self {
         let paths = paths.map(|path| Value::string(path.as_str()));
@@ -144,7 +144,7 @@ impl<'p> ProjectNamespaces<'p> {
         self
     }
 
-    /// Returns what another thread can make the same namespaces of.
+    /// Returns the inputs, from which another thread can create the same namespaces.
     pub(crate) fn basis(&self) -> &Basis<'p> {
         &self.basis
     }
@@ -193,7 +193,7 @@ impl<'p> ProjectNamespaces<'p> {
     }
 }
 
-/// What names mean for one stack.
+/// The names for one stack.
 #[derive(Debug)]
 pub struct StackNamespaces<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
@@ -201,17 +201,17 @@ pub struct StackNamespaces<'a, 'p> {
     directory: ProjectPath,
     /// The globals that apply, once an expression has used one.
     scope: OnceCell<Option<Rc<GlobalScope<'p>>>>,
-    /// What has been evaluated for this stack alone.
+    /// The values for this stack alone.
     own: EvaluatedValues<'p>,
     progress: EvaluationProgress<'p>,
     metadata: OnceCell<Value>,
     budget: Budget,
 }
 
-/// What an expression is evaluated for.
+/// The subject of an evaluation.
 #[derive(Debug, Clone, Copy)]
 enum Subject<'p> {
-    /// Any stack: what depends on it is undecided.
+    /// Any stack: values that depend on it are undecided.
     Open,
     Stack(&'p Stack),
     /// A directory that is not a stack.
@@ -266,7 +266,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         self.names(Place::Environment(lets)).evaluate(expr)
     }
 
-    /// Does what [`Self::evaluate_variable`] does, and also returns what the value was computed from.
+    /// Does the same as [`Self::evaluate_variable`], and also returns the inputs of the value.
     pub fn evaluate_noting(
         &self,
         expr: &Expr,
@@ -410,7 +410,7 @@ impl<'p> Names<'_, 'p> {
         }
     }
 
-    /// Returns what distinguishes the instance.
+    /// Returns the `each` of the instance.
     fn each(&self, path: &NamePath) -> EvalResult {
         match self.subject {
             Subject::Stack(Stack {

@@ -1,4 +1,4 @@
-//! What has been evaluated, what is being evaluated, and what it uses.
+//! The progress of an evaluation: finished and open definitions, and their inputs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use crate::project::function_files::FileRead;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-/// What has been evaluated so far, by the address of its definition or node.
+/// The results so far, by the address of the definition or node.
 #[derive(Debug, Default)]
 pub(super) struct EvaluatedValues<'p>(RefCell<HashMap<usize, Rc<EvaluatedValue<'p>>>>);
 
@@ -29,7 +29,7 @@ pub(super) struct EvaluatedValue<'p> {
 /// Something that a value was computed from.
 #[derive(Debug, Clone)]
 pub enum Used<'p> {
-    /// A global or a `let`, and what that was computed from.
+    /// A global or a `let`, and its inputs.
     Value(Definition<'p>, Rc<[Used<'p>]>),
     /// A file that a function looked at.
     File(FileRead, Span),
@@ -73,8 +73,8 @@ impl<'p> EvaluationProgress<'p> {
         result
     }
 
-    /// Returns whether a result is the same wherever evaluation began. A cycle through what is being
-    /// evaluated, or a limit that this has used up, says nothing about the item alone.
+    /// Returns whether a result is independent of where evaluation began. A cycle through an open definition, or an
+    /// exhausted limit, says nothing about the item alone.
     pub(super) fn is_final(&self, entry: &EvaluatedValue<'p>) -> bool {
         let depends = matches!(
             &entry.answer,
@@ -84,7 +84,7 @@ impl<'p> EvaluationProgress<'p> {
         !depends || self.open.borrow().is_empty()
     }
 
-    /// Calls a function, and returns its result and what it used.
+    /// Calls a function, and returns its result and its inputs.
     pub(super) fn record<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Vec<Used<'p>>) {
         let (result, frame) = self.framed(evaluate);
         (result, frame.uses)
@@ -97,7 +97,7 @@ impl<'p> EvaluationProgress<'p> {
         (result, frame)
     }
 
-    /// Records what the evaluation in progress uses.
+    /// Records inputs of the evaluation in progress.
     pub(super) fn note(&self, used: impl IntoIterator<Item = Used<'p>>) {
         if let Some(frame) = self.frames.borrow_mut().last_mut() {
             frame.uses.extend(used);
@@ -124,9 +124,9 @@ impl<'p> EvaluatedValues<'p> {
 /// Reports definitions that need each other, each with the place that uses the next.
 fn cycle(open: &[(Definition<'_>, Span)], closing: Definition<'_>, span: Span) -> Diagnostic {
     if open.len() == 1 {
-        let message = format!("`{}` needs its own value", closing.name());
+        let message = format!("`{}` depends on itself", closing.name());
         return Diagnostic::error(Code::CircularValue, message)
-            .label(span, "used here while it is being evaluated")
+            .label(span, "used here in its own definition")
             .label(closing.span(), "defined here");
     }
     let names: Vec<String> = open
@@ -137,10 +137,10 @@ fn cycle(open: &[(Definition<'_>, Span)], closing: Definition<'_>, span: Span) -
         Definition::Global(_) => "globals",
         Definition::Let(_) => "lets",
     };
-    let message = format!("{what} need each other: {}", names.join(", then "));
+    let message = format!("{what} depend on each other: {}", names.join(", then "));
     let mut diagnostic = Diagnostic::error(Code::CircularValue, message);
     for ((_, place), name) in open.iter().zip(&names).skip(1) {
-        diagnostic = diagnostic.label(*place, format!("{name} is needed here"));
+        diagnostic = diagnostic.label(*place, format!("{name} is used here"));
     }
     let first = names.first().map_or("", String::as_str);
     diagnostic.label(span, format!("and here {first} again"))

@@ -1,4 +1,4 @@
-//! Which definitions of globals apply to a directory.
+//! The definitions of globals for a directory.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,9 +13,9 @@ use crate::project::globals::{DefinitionKind, GlobalDefinition};
 #[derive(Debug, Default)]
 pub(super) struct GlobalScope<'p> {
     pub(super) above: Option<Rc<GlobalScope<'p>>>,
-    /// Those that the directory itself defines, by first name.
+    /// The definitions of the directory itself, by first name.
     pub(super) own: BTreeMap<&'p str, Rc<GlobalNode<'p>>>,
-    /// What has been evaluated for all stacks.
+    /// The results for all stacks.
     pub(super) shared: EvaluatedValues<'p>,
 }
 
@@ -49,7 +49,7 @@ impl GlobalNode<'_> {
             || self.inner.values().any(|inner| inner.adds())
     }
 
-    /// Returns whether it has a value that does not come from a definition around it.
+    /// Returns whether it has a value of its own, besides the definition around it.
     pub(super) fn adds(&self) -> bool {
         let sets = |base: &GlobalDefinition| !matches!(base.kind, DefinitionKind::Unset);
         let adds = self.inner.values().any(|inner| inner.adds());
@@ -100,7 +100,7 @@ impl<'p> GlobalScope<'p> {
         }
     }
 
-    /// Returns what applies to a first name.
+    /// Returns the definitions of a first name.
     pub(super) fn node(&self, name: &str) -> Option<&Rc<GlobalNode<'p>>> {
         let above = || self.above.as_ref()?.node(name);
         self.own.get(name).or_else(above)

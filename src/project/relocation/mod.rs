@@ -1,7 +1,6 @@
-//! Blocks that say what became of stacks which are no longer where they were: `moved` and `removed`.
+//! `moved` and `removed` blocks, for stacks that are no longer at their recorded paths.
 //!
-//! Both may stand in any `.orch.hcl` file and are about the whole project. This module knows neither what is
-//! on record nor what git proves.
+//! Both are allowed in any `.orch.hcl` file and affect the whole project. This module doesn't know records or git.
 
 mod moved;
 mod removed;
@@ -18,13 +17,13 @@ use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::blocks::{only_attributes, string};
 use crate::source::Spanned;
 
-/// The block that says where stacks are now.
+/// The block for moved stacks.
 pub(crate) const MOVED: &str = "moved";
 
-/// The block that says that stacks are gone.
+/// The block for removed stacks.
 pub(crate) const REMOVED: &str = "removed";
 
-/// Which of the two a block is, for messages.
+/// The kind of a block, for messages.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! `moved` blocks: where recorded stacks are now.
+//! `moved` blocks: the new paths of recorded stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,12 +20,12 @@ const KIND: Kind = Kind {
     place: NoNamespaces("a `moved` block"),
 };
 
-/// How many blocks of a cycle are shown.
+/// How many blocks of a cycle to show.
 const MAX_SHOWN: usize = 8;
 
-/// A `moved` block: what was recorded at and below one path is now at and below another.
+/// A `moved` block: stacks that were recorded at and below one path are now at and below another.
 ///
-/// If either end is an instance, the block is about one stack: the instance, or the stack without a key.
+/// If either end is an instance, the block moves one stack: the instance, or the stack without a key.
 #[derive(Debug, Clone)]
 pub struct MovedBlock {
     pub from: Spanned<StackPath>,
@@ -34,7 +34,7 @@ pub struct MovedBlock {
 }
 
 impl MovedBlock {
-    /// Returns whether it is about one stack, and not about what is below its directory.
+    /// Returns whether it moves a single stack, and not everything below its directory.
     fn is_single(&self) -> bool {
         self.from.value.key().is_some() || self.to.value.key().is_some()
     }
@@ -65,7 +65,7 @@ impl<'b> Range<'b> {
         }
     }
 
-    /// Returns the texts under which the ranges are kept that this one may lie in.
+    /// Returns the keys of the ranges that may contain this one.
     fn places(self) -> impl Iterator<Item = &'b str> {
         let (own, directory) = match self {
             Range::Below(directory) => (None, directory),
@@ -88,7 +88,7 @@ impl<'b> Range<'b> {
 
 #[derive(Debug, Default)]
 pub struct Moves {
-    /// In the order in which they apply.
+    /// The blocks in the order in which they apply.
     blocks: Vec<MovedBlock>,
     /// By the text of `from`.
     by_from: HashMap<String, usize>,
@@ -161,7 +161,7 @@ impl Moves {
     }
 }
 
-/// Reports the blocks at one end of which is the same as that of another.
+/// Reports blocks that share an end with another one.
 fn once_each(
     blocks: &[MovedBlock],
     end: impl Fn(&MovedBlock) -> &Spanned<StackPath>,
@@ -183,8 +183,8 @@ fn once_each(
     }
 }
 
-/// Returns the order in which blocks apply: a block before those that take up what it puts
-/// down, and before one that takes a directory around what it takes.
+/// Returns the order in which blocks apply: a block before those that move its result, and before one that moves a
+/// directory around its source.
 ///
 /// If there is none: each cycle.
 fn in_order(blocks: &[MovedBlock]) -> Result<Vec<usize>, Vec<Diagnostic>> {
@@ -259,7 +259,7 @@ fn cycle(
         let later = graph.neighbors(NodeIndex::new(at)).map(|node| graph[node]);
         next = later.filter(|it| members.contains(it)).min();
     }
-    // Whatever it was entered by.
+    // Independent of where the walk entered.
     let lowest = walked
         .iter()
         .enumerate()
@@ -357,7 +357,7 @@ mod tests {
                 &["/a", "/a/x/y", "/ab", "/x"][..],
                 &["/a /b/c", "/a/x/y /b/c/x/y"][..],
             ),
-            // Chains in one go, whichever block comes first.
+            // Chains work in one step, in any order of blocks.
             (
                 &[("/b", "/c"), ("/a", "/b")],
                 &["/a", "/a/x"],
@@ -370,13 +370,13 @@ mod tests {
                 &["/a", "/a/x", "/a/x/z"],
                 &["/a /b", "/a/x /y", "/a/x/z /y/z"],
             ),
-            // A chain through what is nested.
+            // A chain through nested stacks.
             (
                 &[("/a", "/b"), ("/b/x", "/b/y")],
                 &["/a", "/a/x", "/b/x"],
                 &["/a /b", "/a/x /b/y", "/b/x /b/y"],
             ),
-            // Down into itself: what is there already stays.
+            // A directory moves into itself: stacks that are there already are not moved.
             (
                 &[("/a", "/a/b")],
                 &["/a", "/a/b", "/a/b/c", "/a/x"],

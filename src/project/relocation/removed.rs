@@ -1,4 +1,4 @@
-//! `removed` blocks: which stacks were removed on purpose, and what happens to their resources.
+//! `removed` blocks: stacks that were removed on purpose, and the fate of their resources.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,19 +27,19 @@ const RULES: [&str; 3] = ["destroy", "prevent_destroy", "prevent_resource_destro
 /// A `removed` block: all stacks recorded at and below a path are removed.
 #[derive(Debug, Clone)]
 pub struct RemovedBlock {
-    /// What is removed: a directory stands for all at and below it, an instance for itself.
+    /// The removed path: a directory matches all stacks at and below it, an instance only itself.
     pub from: Spanned<StackPath>,
     pub span: Span,
-    /// Whether the resources of the stacks are destroyed; else they are kept and only forgotten.
+    /// Whether to destroy the resources of the stacks; otherwise they are kept and forgotten.
     pub destroy: bool,
-    /// `prevent_destroy`, which replaces the recorded rule.
+    /// `prevent_destroy`, which overrides the recorded rule.
     pub prevent_destroy: Option<Spanned<bool>>,
-    /// `prevent_resource_destroy`, which replaces the recorded rule.
+    /// `prevent_resource_destroy`, which overrides the recorded rule.
     pub prevent_resource_destroy: Option<Spanned<ProtectedResources>>,
 }
 
 impl RemovedBlock {
-    /// Returns whether another block says the same, wherever it stands.
+    /// Returns whether another block is equal, at any place.
     pub fn says_the_same(&self, other: &RemovedBlock) -> bool {
         let rule = |block: &RemovedBlock| block.prevent_destroy.as_ref().map(|rule| rule.value);
         let resources = |block: &RemovedBlock| {
@@ -103,7 +103,7 @@ impl RemovedBlocks {
 }
 
 impl RemovedBlock {
-    /// Returns those of some stacks that the block says are gone.
+    /// Returns the stacks that the block declares as removed, although they exist.
     pub fn in_tree<'s>(&'s self, stacks: &'s Stacks) -> impl Iterator<Item = &'s Stack> {
         let from = &self.from.value;
         let below = stacks
@@ -112,7 +112,7 @@ impl RemovedBlock {
         below.filter(move |stack| covers(from, &stack.path))
     }
 
-    /// Reports the stacks of the project that the block says are gone.
+    /// Reports stacks of the project that the block declares as removed.
     fn contradicted(&self, stacks: &Stacks) -> Option<Diagnostic> {
         let mut here = self.in_tree(stacks);
         let first = here.next()?;
@@ -121,8 +121,11 @@ impl RemovedBlock {
             first.path
         );
         let diagnostic = Diagnostic::error(Code::Conflict, message)
-            .label(self.from.span, "all at and below this is removed")
-            .label(first.span, "this stack is there");
+            .label(
+                self.from.span,
+                "this removes all stacks at and below the path",
+            )
+            .label(first.span, "this stack exists");
         let diagnostic = match here.count() {
             0 => diagnostic,
             more => diagnostic.note(format!("{more} more stacks are there")),
@@ -144,7 +147,7 @@ pub(crate) fn read(
     let mut first: Option<&Block> = None;
     for inner in &block.body.blocks {
         if &*inner.kind.text != LIFECYCLE {
-            let diagnostic = misplaced_block(inner, block, "only `lifecycle` may stand here");
+            let diagnostic = misplaced_block(inner, block, "only `lifecycle` is allowed here");
             problems.push(diagnostic.did_you_mean(&inner.kind.text, [LIFECYCLE]));
             continue;
         }
@@ -156,7 +159,7 @@ pub(crate) fn read(
             problems.push(diagnostic.help("merge the two blocks"));
         }
         no_labels(inner, problems);
-        no_blocks(inner, "a stack that is removed has no conditions", problems);
+        no_blocks(inner, "a removed stack cannot have conditions", problems);
         for attribute in &inner.body.attributes {
             match &*attribute.name.text {
                 "destroy" => {

@@ -1,4 +1,4 @@
-//! Recorded stacks as a tree of directories, of which whole subtrees move.
+//! Recorded stacks as a tree of directories, in which whole subtrees move.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::path::{InstanceKey, ProjectPath, StackPath};
 /// The place of a directory in [`Subtrees`].
 type Node = usize;
 
-/// The directories in which stacks were recorded, where they are now.
+/// The directories with recorded stacks, at their new places.
 pub(super) struct Subtrees<'a> {
     recorded: Vec<&'a StackPath>,
     directories: Vec<Directory<'a>>,
@@ -17,7 +17,7 @@ pub(super) struct Subtrees<'a> {
 #[derive(Default)]
 struct Directory<'a> {
     below: BTreeMap<&'a str, Node>,
-    /// The stacks in it, each with its key now and its place in what was recorded.
+    /// The stacks in it, each with its new key and its position among the recorded ones.
     stacks: Vec<(Option<&'a InstanceKey>, usize)>,
 }
 
@@ -51,7 +51,8 @@ impl<'a> Subtrees<'a> {
         }
     }
 
-    /// Moves all at and below a directory. If it is moved into itself, what is there already stays.
+    /// Moves everything at and below a directory. If it is moved into itself, stacks that are there already are not
+    /// moved.
     pub(super) fn move_all(&mut self, from: &'a ProjectPath, to: &'a ProjectPath) {
         let is_inside = to.is_at_or_below(from);
         let staying = is_inside.then(|| self.detach(to)).flatten();
@@ -92,7 +93,7 @@ impl<'a> Subtrees<'a> {
         })
     }
 
-    /// Returns a directory, which is made if it does not exist.
+    /// Returns a directory, and creates it if necessary.
     fn made(&mut self, path: &'a ProjectPath) -> Node {
         let mut node = self.root;
         for name in path.components() {
@@ -119,7 +120,7 @@ impl<'a> Subtrees<'a> {
         Some(node)
     }
 
-    /// Puts a directory that was cut off where another may be, which gets what it has.
+    /// Attaches a detached directory, and merges it into an existing one.
     fn attach(&mut self, node: Node, path: &'a ProjectPath) {
         // Of each pair, the smaller one is emptied into the other, so a chain of blocks costs little.
         let mut open = vec![(self.made(path), node)];

@@ -68,12 +68,13 @@ pub(crate) fn from_block(
 ) -> Declared {
     check_shape(block, problems);
     if StackPath::parse(path.as_str()).is_some_and(|path| path.generation().is_some()) {
-        let message = format!("the directory `{path}` is called like an old generation of a stack");
+        let message =
+            format!("the directory name `{path}` is reserved for old generations of stacks");
         let diagnostic = Diagnostic::error(Code::InvalidValue, message);
         problems.push(
             diagnostic
-                .label(block.kind.span, "a stack cannot be called so")
-                .help("give the directory another name"),
+                .label(block.kind.span, "a stack cannot have this name")
+                .help("rename the directory"),
         );
     }
     let Some(for_each) = block.body.attribute(FOR_EACH) else {
@@ -93,7 +94,7 @@ pub(crate) fn from_block(
         stack
     };
     let stacks = instances.into_iter().map(stack).collect();
-    // What is wrong for one instance is usually wrong for all: report it once.
+    // A problem of one instance usually affects all: report it once.
     let mut places = HashSet::new();
     found.retain(|diagnostic| {
         let place = diagnostic.labels.first().map(|label| label.span);

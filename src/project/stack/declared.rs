@@ -1,7 +1,7 @@
-//! Which `stack` blocks a directory has, and what they say together.
+//! The `stack` blocks of a directory, merged.
 //!
-//! A stack has one block. If that is in a file that Terramate also reads, a second block in an
-//! `.orch.hcl` file adds what only `orch` understands.
+//! A stack has one block. If that is in a file that Terramate also reads, a second block in an `.orch.hcl` file adds
+//! the attributes that only `orch` understands.
 
 use std::borrow::Cow;
 
@@ -69,7 +69,7 @@ fn one_too_many(first: &Block, second: &Block, is_own: bool) -> Diagnostic {
         .help("merge the two blocks, or move one to a directory of its own")
 }
 
-/// Adds to a block what another one says about the same stack.
+/// Merges another block of the same stack into a block.
 fn merged(shared: &Block, own: &Block, problems: &mut Vec<Diagnostic>) -> Block {
     let mut block = shared.clone();
     block.labels.extend(own.labels.iter().cloned());

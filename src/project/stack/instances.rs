@@ -14,7 +14,7 @@ use crate::source::Span;
 /// One of the stacks that a block declares.
 pub(super) struct Instance {
     pub(super) key: InstanceKey,
-    /// What `each` means: an object of `key` and `value`.
+    /// The value of `each`: an object of `key` and `value`.
     pub(super) each: Value,
 }
 

@@ -1,8 +1,8 @@
 //! Stacks, and the look-ups that the other stages need.
 //!
-//! A [`Stack`] holds what its block says, with the place of everything that a message may point at.
-//! A block with `for_each` declares several stacks, its instances. [`Stacks`] holds all of them in path
-//! order. This module does not resolve references; see [`crate::selection::reference`].
+//! A [`Stack`] holds the values of its block, with the places that messages may need. A block with `for_each`
+//! declares several stacks, its instances. [`Stacks`] holds all of them in path order. This module doesn't resolve
+//! references; see [`crate::selection::reference`].
 
 mod block;
 mod declared;
@@ -27,7 +27,7 @@ use crate::project::lifecycle::Lifecycle;
 use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
-/// What `orch` does with a stack.
+/// How `orch` treats a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StackMode {
     #[default]
@@ -39,7 +39,7 @@ pub enum StackMode {
 pub struct Stack {
     /// The directory and, if this is an instance, its key.
     pub path: StackPath,
-    /// What `each` means, if this is an instance: an object of `key` and `value`.
+    /// The value of `each`, if this is an instance: an object of `key` and `value`.
     pub each: Option<Value>,
     /// `id`; `None` if absent or empty. Unique in the project, ignoring case.
     pub id: Option<Spanned<String>>,
@@ -76,7 +76,7 @@ pub struct AttributeRead {
 }
 
 impl Stack {
-    /// Returns whether the stack carries a tag. The empty text, though allowed as a tag, never matches.
+    /// Returns whether the stack has a tag. The empty text, though allowed as a tag, never matches.
     pub fn has_tag(&self, tag: &str) -> bool {
         !tag.is_empty() && self.tags.iter().any(|own| own.value == tag)
     }
@@ -268,8 +268,8 @@ impl Stacks {
 
     /// Returns all stacks at or below a directory, in path order.
     pub fn at_or_below(&self, directory: &ProjectPath) -> impl Iterator<Item = StackIndex> + use<> {
-        // In path order `/a`, `/a-b`, `/a/c`: what is below a directory is one stretch, but the
-        // directory itself may stand apart from it.
+        // In path order `/a`, `/a-b`, `/a/c`: the stacks below a directory are contiguous, but the directory itself
+        // may be separate.
         let [own, below] = self.parts(directory);
         own.chain(below)
     }
@@ -289,8 +289,8 @@ impl Stacks {
             .chain(between(in_inner.0.end, below.0.end))
     }
 
-    /// Returns the stacks at a directory, and those below it. For the root, all stacks count as below it,
-    /// since its own path begins like theirs.
+    /// Returns the stacks at a directory, and those below it. For the root, all stacks count as below it, because its
+    /// own path is a prefix of theirs.
     fn parts(&self, directory: &ProjectPath) -> [StackRange; 2] {
         let prefix = directory.prefix_of_below();
         let own = if directory.is_root() {
@@ -311,7 +311,7 @@ impl Stacks {
     pub fn tagged(&self, filter: &TagFilter) -> Vec<StackIndex> {
         let mut found: Vec<StackIndex> = Vec::new();
         for tags in filter.alternatives() {
-            // Start from the rarest tag, so that a filter's cost is bounded by what it can match.
+            // Start from the rarest tag, so that the cost is bounded by the possible matches.
             let lists: Option<Vec<&Vec<StackIndex>>> =
                 tags.iter().map(|tag| self.by_tag.get(tag)).collect();
             let Some(rarest) =
@@ -330,7 +330,7 @@ impl Stacks {
         found
     }
 
-    /// Returns the stacks that carry a tag, in path order.
+    /// Returns the stacks with a tag, in path order.
     pub fn with_tag(&self, tag: &str) -> &[StackIndex] {
         self.by_tag.get(tag).map_or(&[], Vec::as_slice)
     }

@@ -1,7 +1,7 @@
-//! What names mean in a `stack` block: `each` is the instance. Functions can be called, including those
-//! that read files; their paths are relative to the stack.
+//! The names in a `stack` block: `each` is the instance. Functions can be called, including those that read files;
+//! their paths are relative to the stack.
 //!
-//! As in Terramate, neither globals nor metadata are known here: both depend on the stacks.
+//! As in Terramate, neither globals nor metadata are available here: both depend on the stacks.
 
 use std::cell::RefCell;
 
@@ -23,7 +23,7 @@ const PLACE: &str = "a `stack` block";
 pub(super) struct BlockNames<'f> {
     files: &'f SourceTree<'f>,
     directory: &'f ProjectPath,
-    /// What `each` means, if an attribute of an instance is being evaluated.
+    /// The value of `each`, while an attribute of an instance is evaluated.
     each: Option<&'f Value>,
     reads: RefCell<Vec<(FileRead, Span)>>,
 }
@@ -42,8 +42,7 @@ impl<'f> BlockNames<'f> {
         }
     }
 
-    /// Returns what functions have looked at since the last time, for an attribute that has been
-    /// evaluated.
+    /// Returns the files that functions accessed since the last call, for an evaluated attribute.
     pub(super) fn reads_of(&self, attribute: &Attribute) -> impl Iterator<Item = AttributeRead> {
         let reads = self.reads.take().into_iter();
         reads.map(|(read, function)| AttributeRead {
@@ -90,9 +89,9 @@ impl Namespaces for BlockNames<'_> {
     }
 }
 
-/// Returns the error for `each` where it has no meaning.
+/// Returns the error for `each` outside of an instance.
 pub(crate) fn no_each(path: &NamePath<'_>) -> Diagnostic {
-    let message = "`each` is known only in a stack that has `for_each`";
+    let message = "`each` is available only in a stack with `for_each`";
     Diagnostic::error(Code::UnavailableName, message)
         .label(path.span, "no instance here")
         .help("add `for_each` to the `stack` block, or write `tm_try(each.key, …)` for stacks without it")

@@ -1,4 +1,4 @@
-//! What `watch` names: files outside a stack's directory that belong to it.
+//! The files of `watch`: files outside a stack's directory that belong to it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::source::Spanned;
 /// An entry of `watch`, resolved in the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watch {
-    /// One file, which need not exist: it may have been deleted, or be about to appear.
+    /// One file, which need not exist: it may be deleted, or about to be created.
     File(ProjectPath),
     /// All files that match.
     Pattern(Pattern),

@@ -1,4 +1,4 @@
-//! A stack that an expression names by its path.
+//! Resolves the path of a stack in an expression.
 
 use super::{StackIndex, Stacks};
 use crate::diagnostic::{Code, Diagnostic};

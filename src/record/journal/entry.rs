@@ -1,8 +1,7 @@
 //! The lines of a journal after the header: one for each transition.
 //!
-//! They have types of their own, so that a change elsewhere in `orch` cannot silently change the
-//! format. A later `orch` may add words and kinds within the format. They are kept as they were
-//! written, and do not count as damage.
+//! They have their own types, so that changes elsewhere in `orch` cannot silently change the format. A later `orch`
+//! may add words and kinds within the format. These are preserved, and are no damage.
 
 use jiff::Timestamp;
 use serde::de::Error as _;
@@ -14,13 +13,13 @@ use super::evaluated::{EvaluatedRecord, ReasonRecord};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
     pub at: Timestamp,
-    /// Which turn of its stack this is about, from 1; absent for the first.
+    /// The number of the stack's turn, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
-    /// What that turn does; absent where it runs the command of the run.
+    /// The operation of that turn; absent if it runs the command of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// Which step of that turn this is about, from 1; absent for the first.
+    /// The number of the step, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
     #[serde(flatten)]
@@ -82,7 +81,7 @@ pub enum Event {
     Killed {
         stack: String,
     },
-    /// Not all output was kept, or shown.
+    /// Some output was not stored or shown.
     OutputLost {
         stack: String,
         problem: String,
@@ -93,12 +92,12 @@ pub enum Event {
         reaction: ReactionRecord,
         running: Vec<String>,
     },
-    /// It is known how a stack ended.
+    /// The result of a stack is known.
     Ended(EndedTurnRecord),
-    /// Policies were asked what follows from that.
+    /// Policies answered to it.
     Evaluated(EvaluatedRecord),
     Finished(Finished),
-    /// Something that this version does not know, with all that its line says.
+    /// An unknown kind, with all its fields.
     #[serde(untagged)]
     Other(#[serde(deserialize_with = "unknown_event")] Map<String, Value>),
 }
@@ -119,20 +118,20 @@ pub(super) const EVENTS: [&str; 12] = [
     "finished",
 ];
 
-/// Reads an event of a kind that this version does not know. A known kind gets here only if its fields
-/// are damaged, which is an error: ignoring it could mean running a command twice.
+/// Reads an event of a kind that this version does not know. A known kind only gets here with damaged fields, which
+/// is an error: ignoring it could mean running a command twice.
 fn unknown_event<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Map<String, Value>, D::Error> {
     let fields = Map::deserialize(deserializer)?;
     match fields.get("event").and_then(Value::as_str) {
-        None => Err(D::Error::custom("it does not say what happened")),
+        None => Err(D::Error::custom("it has no `event`")),
         Some(word) if EVENTS.contains(&word) => Err(D::Error::custom("its fields are damaged")),
         Some(_) => Ok(fields),
     }
 }
 
-/// What `orch` does about a signal.
+/// The reaction to a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReactionRecord {
@@ -158,7 +157,7 @@ pub struct EndedTurnRecord {
     pub elapsed_ms: u64,
     /// The number of times its command was started.
     pub attempts: u32,
-    /// What it changed, or would change, if known.
+    /// The changes that it made or would make, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesRecord>,
 }
@@ -188,7 +187,7 @@ pub enum OutcomeRecord {
     Unconfirmed,
     /// It runs after a failed stack.
     Skipped,
-    /// The run ended before its turn came.
+    /// The run ended before the turn started.
     Cancelled,
     #[serde(untagged)]
     Other(String),

@@ -1,8 +1,8 @@
-//! What policies have answered, as a journal has it.
+//! The answers of policies in a journal.
 
 use serde::{Deserialize, Serialize};
 
-/// What policies have answered to the end of a turn, and what became of that.
+/// The answers of policies to the end of a turn, and their effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluatedRecord {
     pub stack: String,
@@ -14,10 +14,10 @@ pub struct EvaluatedRecord {
     pub policies: Vec<PolicyRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<FollowRecord>,
-    /// Turns that were to come anyway.
+    /// Turns that would have run anyway.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joined: Vec<FollowRecord>,
-    /// What was asked for and does not follow.
+    /// Requested follow-ups that do not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedRecord>,
 }
@@ -33,6 +33,9 @@ pub struct PolicyRecord {
     pub reset_flag: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sample: bool,
+    /// The output of `print`, a text for each call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prints: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     pub elapsed_ms: u64,
@@ -41,21 +44,21 @@ pub struct PolicyRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowRecord {
     pub stack: String,
-    /// Which turn of that it is, from 1; absent for the first.
+    /// The number of its stack's turn, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
     pub policies: Vec<String>,
 }
 
-/// What was asked for and does not follow.
+/// A requested follow-up that does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedRecord {
-    /// What policies have named.
+    /// The name that the policies gave.
     pub name: String,
     pub policies: Vec<String>,
-    /// Why: `unknown`, `excluded`, or the setting that allows no more.
+    /// The reason: `unknown`, `excluded`, or the setting with the limit.
     pub why: String,
-    /// What led to it, if a setting allows no more.
+    /// The chain that led to it, if a limit is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
 }
@@ -68,7 +71,7 @@ pub struct ReasonRecord {
     /// The run of that turn, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Which turn of that it is, from 1; absent for the first.
+    /// The number of its stack's turn, from 1; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
 }

@@ -1,7 +1,6 @@
-//! The failures of a stack's turns that no other turn has made up for.
+//! The failures of a stack's turns without a successful retry.
 //!
-//! A later turn of the stack may have succeeded, asked for by the end of another stack: the run has failed
-//! nevertheless.
+//! A later turn of the stack may have succeeded as a follow-up of another stack: the run has failed nevertheless.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ pub(super) struct FailedTurn {
     pub(super) ended: EndedTurnRecord,
     pub(super) at: Timestamp,
     pub(super) operation: Option<String>,
-    /// Whether its policies have asked for another turn of the stack.
+    /// Whether its policies requested a retry.
     is_retried: bool,
 }
 
@@ -44,7 +43,7 @@ impl Failures {
                 };
                 self.turns.insert(turn.unwrap_or(1), failed);
             }
-            // It makes up for those that it was a retry of.
+            // It replaces the failures that it retried.
             OutcomeRecord::Succeeded => self.turns.retain(|_, failed| !failed.is_retried),
             // A retry that was not approved leaves the failure, and so does one that has not begun.
             OutcomeRecord::Unconfirmed | OutcomeRecord::Skipped | OutcomeRecord::Cancelled => {
@@ -56,14 +55,14 @@ impl Failures {
         }
     }
 
-    /// Notes what policies have answered to the end of a turn.
+    /// Notes the answers of policies to the end of a turn.
     pub(super) fn evaluated(&mut self, turn: Option<u32>, evaluated: &EvaluatedRecord) {
         let Some(failed) = self.turns.get_mut(&turn.unwrap_or(1)) else {
             return;
         };
         let mut follows = evaluated.queued.iter().chain(&evaluated.joined);
         let is_asked_for = follows.any(|follow| follow.stack == evaluated.stack);
-        // Nothing makes up for a destroy, and nothing starts once the run is interrupted.
+        // A destroy is never retried, and nothing starts after an interrupt.
         let is_destroy = failed.operation.as_deref() == Some("destroy");
         failed.is_retried = is_asked_for && evaluated.state == "FAILED" && !is_destroy;
     }
@@ -72,7 +71,7 @@ impl Failures {
         self.turns.values().any(|failed| !failed.is_retried)
     }
 
-    /// Takes the last failure that stands, and returns it with the number of the turn, from 1.
+    /// Removes the last failure that counts, and returns it with the number of the turn, from 1.
     pub(super) fn take_last(&mut self) -> Option<(u32, FailedTurn)> {
         let mut turns = self.turns.iter().rev();
         let (&number, _) = turns.find(|(_, failed)| !failed.is_retried)?;

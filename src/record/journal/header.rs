@@ -1,4 +1,4 @@
-//! The first line of a journal: what a run was meant to do, and under which circumstances.
+//! The first line of a journal: the purpose and the circumstances of a run.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,28 +12,28 @@ use crate::change::{Since, SinceBase};
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
 
-/// The purpose of a run that plans the follow-ups of an apply that were not approved. It belongs to the apply,
-/// which is still the last run.
+/// The purpose of a run that plans unapproved follow-ups of an apply. It belongs to the apply, which is still the
+/// last run.
 pub const PLAN_FOLLOW_UPS: &str = "plan_followups";
 
-/// What a run was meant to do, and under which circumstances.
+/// The purpose and the circumstances of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     /// [`FORMAT`] at the time.
     pub format: u32,
-    /// The run id, after which the folder of the run is named.
+    /// The run id, which is also the name of its folder.
     pub run: String,
     pub orch: String,
     pub at: Timestamp,
     pub host: String,
     pub process: u32,
-    /// What was typed after `orch`, the flags that select stacks included.
+    /// The arguments of `orch`, including the flags that select stacks.
     pub arguments: Vec<Argument>,
     /// Where that was typed, as a path of the project.
     pub directory: String,
     pub resumes: Option<String>,
     pub command: Vec<Argument>,
-    /// What the run is for, if that is not its command alone: `plan`, `apply` or [`PLAN_FOLLOW_UPS`].
+    /// The purpose of the run, if it is not only its command: `plan`, `apply` or [`PLAN_FOLLOW_UPS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// The plan that it applies, if it does.
@@ -43,11 +43,10 @@ pub struct Header {
     /// secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub eval: bool,
-    /// The stacks, in the sequence in which a serial run has them: of a reverse run, from the end.
+    /// The stacks, in the sequence of a serial run: reversed for a reverse run.
     pub order: Vec<String>,
-    /// What waits for what, in the direction of the run: pairs of a stack that runs first and one that
-    /// waits for it, each by its position in `order`. Positions beyond its end stand for intermediate
-    /// nodes that run nothing.
+    /// The constraints, in the direction of the run: pairs of an earlier and a later stack, each by its position in
+    /// `order`. Positions beyond its end are intermediate nodes that run nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<(usize, usize)>,
     /// Those of them that this run leaves out, because only failed stacks were wanted.
@@ -58,15 +57,15 @@ pub struct Header {
     pub turns: Vec<String>,
     pub direction: DirectionRecord,
     pub settings: SettingsRecord,
-    /// What changes were measured from, if only changed stacks were wanted.
+    /// The base of changes, if only changed stacks were selected.
     pub base: Option<BaseRecord>,
     /// The commit of HEAD, if there is one.
     pub head: Option<String>,
-    /// The files that differed from HEAD or that git did not know. Journals of earlier versions do not
-    /// have them, nor does that of a run for which git could not tell.
+    /// The files that differed from HEAD or were untracked. Absent in journals of earlier versions, and if git
+    /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<Vec<UncommittedFile>>,
-    /// What the policies that follow the run need to know, if any do.
+    /// The settings of the policies that follow the run, if any do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policies: Option<PoliciesRecord>,
     /// The digest of the project's graph.
@@ -75,37 +74,37 @@ pub struct Header {
     pub environment: Vec<String>,
 }
 
-/// What the policies that follow a run need to know.
+/// The settings of the policies that follow a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoliciesRecord {
     /// The first run of the workflow: this one, unless it resumes another one.
     pub workflow: String,
-    /// What the turns are to policies: `tracked` or `task`.
+    /// How policies see the turns: `tracked` or `task`.
     #[serde(rename = "as")]
     pub kind: String,
-    /// The command of what follows, if that is not the command of the run.
+    /// The command of follow-ups, if it is not the command of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followup: Option<String>,
-    /// What `--metadata` says.
+    /// The value of `--metadata`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata: Vec<String>,
     /// The stacks that never follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<String>,
     pub digests: BTreeMap<String, String>,
-    /// The same as [`Header::turns`], which earlier versions do not have.
+    /// The same as [`Header::turns`], for journals of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<String>,
-    /// Who asked for turns of the header, where that is not the run itself.
+    /// Who requested the turns of the header, if not the run itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedRecord>,
 }
 
-/// A turn that a run begins with and that stands for one of an earlier run.
+/// An initial turn of a run that replaces one of an earlier run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRecord {
     pub stack: String,
-    /// Who asked for it, if known: `policy/retry`, or a user.
+    /// Who requested it, if known: `policy/retry`, or a user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Whether it is the turn of another run that did not end; else it is one that is run again.
@@ -138,10 +137,10 @@ pub enum OnErrorRecord {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncommittedFile {
-    /// Where it is, as a path of the project.
+    /// Its path in the project.
     pub path: String,
-    /// The id of the git blob with its content: zeros if the file is gone; `None` if it is not a file or
-    /// was not read.
+    /// The id of the git blob with its content: zeros if the file was removed; `None` if it is not a file or was not
+    /// read.
     pub blob: Option<String>,
     /// Whether it is executable; `None` if it is not a regular file, was not looked at, or an earlier
     /// `orch` wrote the journal.
@@ -161,10 +160,10 @@ pub struct SettingsRecord {
     pub grace_ms: Option<u64>,
     /// How often a failed command is tried again.
     pub retries: Option<u32>,
-    /// After which exit statuses.
+    /// Retry after these exit statuses.
     #[serde(default)]
     pub retry_on_exit: Vec<i32>,
-    /// After which output.
+    /// Retry after output that matches these patterns.
     #[serde(default)]
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
@@ -199,17 +198,17 @@ pub struct TagLimitRecord {
     pub at_once: usize,
 }
 
-/// What changes were measured from.
+/// The base of changes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BaseRecord {
-    /// The commit; none if it was the document of what was applied.
+    /// The commit; none if the base is the applied state.
     pub commit: Option<String>,
     /// Why it was this one.
     pub reason: String,
 }
 
 impl BaseRecord {
-    /// Returns what a journal has of a base.
+    /// Returns the journal's form of a base.
     pub fn of(since: &Since) -> Self {
         match &since.base {
             SinceBase::Commit(base) => BaseRecord {

@@ -1,13 +1,12 @@
-//! One run at a time in a project.
+//! Allows one run at a time in a project.
 //!
-//! The lock is the kernel's, on the file `.orch/lock`, which stays where it is and says who holds it.
-//! It is released when the last process that has it ends, so nothing has to be cleaned up after a run
-//! that was killed. A run that ends by itself empties the file; if a run gets the lock and the file is
-//! not empty, the run before was killed.
+//! The kernel owns the lock, on the file `.orch/lock`, which is never removed and names the holder. It is released
+//! when its last process ends, so a killed run needs no cleanup. A run that ends normally empties the file; a
+//! non-empty file of a free lock means that the previous run was killed.
 //!
-//! Commands inherit the lock. If `orch` is killed, its commands keep running, and nothing else may
-//! start before they have ended. At the end of a run the lock is released explicitly for all
-//! processes: one that a command leaves behind on purpose does not hold it.
+//! Commands inherit the lock. If `orch` is killed, its commands keep running, and nothing else may start before they
+//! have ended. At the end of a run the lock is released explicitly for all processes: one that a command leaves
+//! behind on purpose does not hold it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -38,7 +37,7 @@ pub struct LockHolder {
     pub process: u32,
     pub host: String,
     pub command: Vec<Argument>,
-    /// What the run is for, if that is not its command alone.
+    /// The purpose of the run, if it is not only its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     pub since: Timestamp,
@@ -64,7 +63,7 @@ pub enum Locking {
         /// The run that had it before and was killed.
         killed: Option<LockHolder>,
     },
-    /// Another run has it, which may not have been written down, or not yet.
+    /// Another run has it, whose name may be missing or not written yet.
     Held(Option<LockHolder>),
     /// The file of the lock cannot be opened, so another run may have it.
     Unopened(Unusable),
@@ -113,7 +112,7 @@ impl ProjectLock {
         let lock = ProjectLock { file };
         // On a full disk the file does not name the holder, but the lock is held.
         if let Err(error) = lock.describe(holder) {
-            debug!(%error, "the lock does not say who holds it");
+            debug!(%error, "the lock does not name its holder");
         }
         Ok(Locking::Ours { lock, killed })
     }
@@ -128,7 +127,7 @@ impl ProjectLock {
 
 impl Drop for ProjectLock {
     fn drop(&mut self) {
-        // Where the run did not come to its end, commands may be running.
+        // If the run did not end normally, commands may be running.
         if !std::thread::panicking() {
             _ = self.file.set_len(0);
             _ = self.file.unlock();
@@ -136,7 +135,7 @@ impl Drop for ProjectLock {
     }
 }
 
-/// Reads which run holds the lock, if the file has it.
+/// Reads the holder of the lock, if the file names it.
 fn read(file: &mut File) -> Option<LockHolder> {
     let mut text = Vec::new();
     file.rewind().ok()?;

@@ -6,16 +6,15 @@
 //!   lock                   held while a run is in progress
 //!   runs/<run id>/
 //!     journal.jsonl        a header, then one line for each transition
-//!     logs/                what commands printed
+//!     logs/                the output of commands
 //! ```
 //!
-//! A run writes its journal as events happen, each line with one call and nothing held back, so that
-//! the journal is complete however `orch` ends. It is not synced to the disk: a process that is killed
-//! loses nothing that it has written, and a power cut, which may lose the last lines, is not worth
-//! waiting for the disk twice for each stack.
+//! A run writes its journal as events happen, each line with one unbuffered call, so that the journal is complete
+//! however `orch` ends. It is not synced to the disk: a killed process loses nothing that it has written. Only a
+//! power cut may lose the last lines, and avoiding that would cost two syncs for each stack.
 //!
-//! Stacks are named by their paths, since indices mean something else in the next run. Nothing here
-//! knows how a run proceeds, or decides what to run again.
+//! Stacks are named by their paths, because indices differ in the next run. This module doesn't know how a run
+//! proceeds, and does not decide which stacks run again.
 
 mod entry;
 mod evaluated;

@@ -1,7 +1,7 @@
-//! Reads a journal back, whatever ended the `orch` that wrote it.
+//! Reads a journal, however the `orch` that wrote it ended.
 //!
-//! If the last line is incomplete, it is left out. Any other line that cannot be parsed is an error:
-//! to guess that a stack had not succeeded would be to run its command twice.
+//! An incomplete last line is ignored. Any other line that cannot be parsed is an error: guessing that a stack had
+//! not succeeded would run its command twice.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
@@ -16,8 +16,7 @@ use crate::folder::Unusable;
 /// The longest journal that is read: that of a hundred thousand stacks has less than a tenth of it.
 pub(super) const MAX_BYTES: u64 = 512 << 20;
 
-/// The size of the part at the end in which the last line is looked for first; it is short if the run
-/// has finished.
+/// The size of the part at the end that is searched first for the last line; it is enough if the run has finished.
 const TAIL_BYTES: u64 = 4 << 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +56,7 @@ pub(super) fn read(file: File) -> Result<RunRecord, JournalError> {
     Ok(record)
 }
 
-/// Reads the header alone, and how the run ended if the last line says so.
+/// Reads only the header, and the result if the last line has it.
 pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), JournalError> {
     let mut lines = JournalLines::new(file)?;
     let header = lines.header()?;

@@ -1,4 +1,4 @@
-//! What a journal says, all lines taken together.
+//! The content of a whole journal.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::turns::{TurnOutcome, TurnRecord, numbers, turns_of};
 pub struct RunRecord {
     pub header: Header,
     pub stacks: Vec<StackRecord>,
-    /// What stopped the run before its end, in the order in which it came.
+    /// The interruptions of the run, in order.
     pub stops: Vec<Stop>,
-    /// What policies have answered, in the order in which the turns ended.
+    /// The answers of policies, in the order in which the turns ended.
     pub evaluated: Vec<EvaluatedTurn>,
     /// The turns by number, if policies follow the run.
     pub turns: Vec<TurnRecord>,
-    /// The numbers of those that have ended, in the order in which they did.
+    /// The numbers of the ended turns, in the order of their ends.
     pub ended: Vec<usize>,
     pub finished: Option<Finished>,
     pub last: Timestamp,
@@ -32,12 +32,11 @@ pub struct RunRecord {
     turn_numbers: HashMap<(String, Option<u32>), usize>,
 }
 
-/// What policies have answered to the end of a turn.
+/// The answers of policies to the end of a turn.
 #[derive(Debug)]
 pub struct EvaluatedTurn {
-    /// Which turn of its stack it was; absent for the first.
+    /// The number of its stack's turn; absent for the first.
     pub turn: Option<u32>,
-    /// What they have answered.
     pub evaluated: EvaluatedRecord,
 }
 
@@ -63,17 +62,17 @@ pub enum StopCause {
 pub struct StackRecord {
     pub path: String,
     pub state: StackState,
-    /// What the turn does that the state is about; none where it runs the command of the run.
+    /// The operation of the turn in `state`; none if it runs the command of the run.
     pub operation: Option<String>,
-    /// When its outcome was decided, if it has ended.
+    /// When it ended, if it has.
     pub ended_at: Option<Timestamp>,
     /// The attempts that were begun, in this order.
     pub attempts: Vec<AttemptRecord>,
-    /// Which of its turns [`Self::state`] is about.
+    /// The turn that [`Self::state`] describes.
     turn: Option<u32>,
-    /// Which of its turns was added last, if any was.
+    /// The turn that was added last, if any was.
     added: Option<u32>,
-    /// Which of its turns have failed, if policies follow the run.
+    /// The failed turns, if policies follow the run.
     failures: Failures,
 }
 
@@ -93,16 +92,16 @@ pub enum StackState {
 #[derive(Debug)]
 pub struct AttemptRecord {
     pub number: u32,
-    /// Which turn of the stack it belongs to; absent for the first.
+    /// The number of its stack's turn; absent for the first.
     pub turn: Option<u32>,
-    /// Which step of that turn it is; absent for the first.
+    /// The number of the step; absent for the first.
     pub step: Option<u32>,
     pub began: Timestamp,
     pub elapsed: Option<Duration>,
     pub failure: Option<FailureRecord>,
     /// How long `orch` waited before the next attempt, if one was to follow.
     pub wait: Option<Duration>,
-    /// The limit that it exceeded, for which it was interrupted.
+    /// The limit that it exceeded, so that it was interrupted.
     pub timeout: Option<Duration>,
     /// Whether it did not end after that interrupt, and was killed.
     pub was_killed: bool,
@@ -163,14 +162,14 @@ impl RunRecord {
         }
     }
 
-    /// Returns the number of a turn in the run, from 0, which its logs are named after; `None` if the run leaves its
+    /// Returns the number of a turn in the run, from 0, as in the names of its logs; `None` if the run leaves its
     /// stack out.
     pub fn turn_number(&self, stack: &str, turn: Option<u32>) -> Option<usize> {
         let key = (stack.to_owned(), turn);
         self.turn_numbers.get(&key).copied()
     }
 
-    /// Notes what a line says of a turn.
+    /// Applies a line about a turn.
     fn follow_turn(&mut self, turn: Option<u32>, operation: Option<&str>, event: &Event) {
         if let Event::Added { stack, .. } = event {
             let number = self.turn_numbers.len();
@@ -226,7 +225,7 @@ impl RunRecord {
             if position == self.stacks.len() {
                 self.stacks.push(StackRecord::waiting(stack));
             }
-            // Whatever came before: this turn decides how the stack ends.
+            // This turn decides the result of the stack, regardless of earlier ones.
             let stack = &mut self.stacks[position];
             (stack.turn, stack.state, stack.ended_at) = (turn, StackState::Waiting, None);
             stack.added = turn;
@@ -322,13 +321,13 @@ impl RunRecord {
         self.stacks[position].attempt(turn, step)
     }
 
-    /// Returns whether a turn failed that no retry has made up for, however later turns of its stack ended.
+    /// Returns whether a turn failed without a successful retry, regardless of later turns of its stack.
     pub fn has_standing_failure(&self) -> bool {
         self.stacks.iter().any(|stack| stack.failures.stand())
     }
 
-    /// Lets a turn that failed, and that no other has made up for, decide how its stack has ended, as it decides
-    /// how the run has: the last turn says what is left to do, but reports show the failure.
+    /// Makes a failed turn without a successful retry decide the result of its stack, as it decides that of the run:
+    /// the last turn shows the work that is left, but reports show the failure.
     pub fn let_failures_stand(&mut self) {
         for stack in &mut self.stacks {
             let is_hidden =
@@ -363,7 +362,7 @@ impl RunRecord {
 }
 
 impl StackRecord {
-    /// Returns which of the turns of the stack the state is about, from 1.
+    /// Returns the number of the turn that the state describes, from 1.
     pub fn turn(&self) -> u32 {
         self.turn.unwrap_or(1)
     }
@@ -428,7 +427,7 @@ impl StackRecord {
         self.set(turn, StackState::Ended(ended), Some(at));
     }
 
-    /// Notes what a turn does, if the state is about it.
+    /// Notes the operation of a turn, if the state describes it.
     fn does(&mut self, turn: Option<u32>, operation: Option<String>) {
         if self.turn == turn {
             self.operation = operation;

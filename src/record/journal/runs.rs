@@ -33,12 +33,12 @@ pub struct Runs {
     folders: Vec<String>,
 }
 
-/// Whether a run is in progress, which means that its `orch` is alive.
+/// Whether a run is in progress, that is, whether its `orch` is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     Alive,
     Gone,
-    /// Its journal cannot be opened; or the file system has no locks, and its process cannot be looked for.
+    /// Its journal cannot be opened; or the file system has no locks, and its process cannot be checked.
     Unknown,
 }
 
@@ -142,10 +142,10 @@ fn age(wanted: &str) -> Option<usize> {
 
 #[derive(Debug, Default)]
 pub struct Pruned {
-    /// The ids of the runs that are gone.
+    /// The ids of the removed runs.
     pub removed: Vec<String>,
     pub left: usize,
-    /// Those that could not be removed, and why.
+    /// The runs that could not be removed, and why.
     pub problems: Vec<(String, io::Error)>,
 }
 
@@ -154,7 +154,6 @@ pub struct Pruned {
 #[error("failed to read the journal of run {run}")]
 pub struct UnreadRun {
     pub run: String,
-    /// What is wrong with the journal.
     #[source]
     pub error: JournalError,
 }
@@ -201,7 +200,7 @@ impl Runs {
         newest.and_then(|newest| after(newest)).unwrap_or(id)
     }
 
-    /// Returns the newest run in progress; if none is known to be, the newest one that may be.
+    /// Returns the newest run in progress; without one, the newest run that may be in progress.
     pub fn in_progress(&self) -> Option<(&str, Liveness)> {
         let mut unknown = None;
         for id in &self.ids {
@@ -214,8 +213,8 @@ impl Runs {
         unknown
     }
 
-    /// Returns the ids of the runs that `last` and `last~N` count, newest first: not those that are part of what
-    /// another one does. Reads the headers of those that are looked at.
+    /// Returns the ids of the runs that `last` and `last~N` count, newest first, without those that are part of
+    /// another run. Reads headers lazily.
     pub fn by_age(&self) -> impl Iterator<Item = &str> {
         let is_part = |id: &&String| {
             let ends = self.open(id).ok().and_then(|file| read_ends(file).ok());
@@ -262,12 +261,12 @@ impl Runs {
 
     pub fn record(&self, id: &str) -> Result<RunRecord, JournalError> {
         let mut record = read(self.open(id)?)?;
-        // The id is the name of the folder, whatever the journal says.
+        // The name of the folder is the id, regardless of the journal.
         id.clone_into(&mut record.header.run);
         Ok(record)
     }
 
-    /// Reads of a journal what is needed to list the run: of a finished one, only its ends.
+    /// Reads as much of a journal as a list needs: only both ends if the run has finished.
     pub fn brief(&self, id: &str) -> Result<Brief, JournalError> {
         // A run may end after this check, but it cannot begin again.
         let liveness = self.liveness(id);
@@ -292,12 +291,13 @@ impl Runs {
         })
     }
 
-    /// Returns the run that resumed this one, if there is one: what has succeeded there is not
-    /// left to do.
+    /// Returns the run that resumed this one, if there is one: its succeeded stacks are done.
+    ///
+    /// # Errors
     ///
     /// If the journal of a later run cannot be read, since that run may be the one.
     pub fn resumed_by(&self, id: &str) -> Result<Option<&str>, UnreadRun> {
-        // Newest first, and ids tell when runs began.
+        // Newest first; ids are ordered by start time.
         for later in self.ids.iter().take_while(|later| later.as_str() > id) {
             let ends = self.open(later).map_err(JournalError::from);
             match ends.and_then(read_ends) {
@@ -314,15 +314,15 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the earlier runs of the workflow that a run goes on with, the latest first; none if no policy followed
-    /// them. Runs that cannot be read are left out.
+    /// Returns the earlier runs of the same workflow, the latest first; none if no policy followed them. Unreadable
+    /// runs are left out.
     pub fn earlier_in_workflow(&self, record: &RunRecord) -> Vec<RunRecord> {
         let run = record.header.run.as_str();
         let of = |header: &Header| Some(header.policies.as_ref()?.workflow.clone());
         let Some(workflow) = of(&record.header).filter(|first| *first != run) else {
             return Vec::new();
         };
-        // Ids tell when runs began.
+        // Ids are ordered by start time.
         let may_belong = |id: &&String| (workflow.as_str()..run).contains(&id.as_str());
         let earlier = |id: &String| {
             let (header, _) = read_ends(self.open(id).ok()?).ok()?;
@@ -333,7 +333,7 @@ impl Runs {
         ids.filter_map(earlier).collect()
     }
 
-    /// Returns whether a run is in progress, as far as can be known. A run without a journal is not.
+    /// Returns whether a run is in progress, as far as is known. A run without a journal is not.
     pub fn liveness(&self, id: &str) -> Liveness {
         let file = match self.open(id).map_err(JournalError::from) {
             Ok(file) => file,
@@ -384,8 +384,8 @@ impl Runs {
         self.place.may_have(&format!("{FOLDER}/{id}/{copy}"))
     }
 
-    /// Removes what is left of runs that never began, as far as they are older than a run that begins
-    /// now: what is newer may be about to begin.
+    /// Removes leftovers of runs that never began, if they are older than a run that begins now: newer ones may be
+    /// about to begin.
     pub fn remove_unbegun(&self, now: &str) {
         let has_begun = |id: &String| self.ids.contains(id);
         let is_kept = |id: &String| self.is_beginning(id) || self.is_to_recover(id);
@@ -410,8 +410,8 @@ impl Runs {
         }
     }
 
-    /// Returns how long the command has taken in each stack when it last succeeded there. Only the
-    /// newest runs of the same command are looked at, and what cannot be read is left out.
+    /// Returns how long the command took in each stack when it last succeeded there. Reads only the newest runs of
+    /// the same command, and ignores unreadable ones.
     pub fn past_durations(&self, command: &[OsString], is_eval: bool) -> HashMap<String, Duration> {
         let command = arguments(command);
         let mut durations = HashMap::new();
@@ -455,6 +455,6 @@ fn after(id: &str) -> Option<String> {
     let later = Duration::new(seconds, nanoseconds) + Duration::from_millis(1);
     let later = Timestamp::from_unix(NoContext, later.as_secs(), later.subsec_nanos());
     let later = Uuid::new_v7(later).to_string();
-    // After the last of all times comes the first.
+    // After the largest time, the order starts again.
     (later.as_str() > id).then_some(later)
 }

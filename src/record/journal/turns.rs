@@ -1,4 +1,4 @@
-//! What a journal says of single turns.
+//! The single turns in a journal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,13 +9,12 @@ use super::header::Header;
 #[derive(Debug)]
 pub struct TurnRecord {
     pub stack: String,
-    /// Which turn of that it is; absent for the first.
+    /// The number of its stack's turn; absent for the first.
     pub turn: Option<u32>,
     pub is_added: bool,
     /// Why it was, if policies asked for it.
     pub follows: Option<ReasonRecord>,
-    /// What was done with its stack, if it has come to that: `apply` or `destroy`; absent for a command of
-    /// `orch run`.
+    /// The operation on its stack, if known yet: `apply` or `destroy`; absent for a command of `orch run`.
     pub operation: Option<String>,
     pub has_started: bool,
     /// How it ended, if it has.
@@ -29,7 +28,7 @@ pub enum TurnOutcome {
     Failed,
     /// It was interrupted when the run was.
     Stopped,
-    /// It has done nothing, since its changes were not approved.
+    /// It did nothing, because its changes were not approved.
     Unconfirmed,
     /// It never started, since the plan was not approved.
     Discarded,
@@ -83,7 +82,7 @@ impl TurnRecord {
 }
 
 impl TurnOutcome {
-    /// Returns whether policies are asked what follows from such an end.
+    /// Returns whether policies are asked after such a result.
     pub fn is_asked_about(self) -> bool {
         !matches!(self, TurnOutcome::Unconfirmed | TurnOutcome::Skipped)
     }

@@ -27,8 +27,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates the folder of a run and begins its journal. The file is locked while the journal exists,
-    /// which tells other processes that the run is in progress.
+    /// Creates the folder of a run and begins its journal. The file is locked while the journal exists, which shows
+    /// other processes that the run is in progress.
     pub fn create(place: &GuardedFolder, header: &Header) -> Result<Self, Unusable> {
         let path = format!("runs/{}", header.run);
         let folder = place.make_directory(&path)?;
@@ -54,8 +54,7 @@ impl Journal {
         &self.folder
     }
 
-    /// Writes an entry. What could not be written before is tried again, so that nothing is missing
-    /// once there is room on the disk again.
+    /// Writes an entry. Earlier failed writes are repeated, so that nothing is missing once the disk has room.
     ///
     /// If the file does not have this entry, or one before it.
     pub fn write(&mut self, entry: &JournalEntry) -> io::Result<()> {

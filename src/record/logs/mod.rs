@@ -1,13 +1,12 @@
-//! What commands printed, on disk.
+//! The output of commands, on disk.
 //!
-//! Each attempt in a stack has a file that holds both streams in the order in which they came: what
-//! people read and search. Once there is anything from stderr, an index beside it has a line for each
-//! change of the stream (`1234 stderr`: from byte 1234 on), so that the two can be told apart. Each
-//! line is written before the bytes that it is about, so a log whose writer was killed reads back like
-//! any other. An attempt that printed nothing has no files.
+//! Each attempt in a stack has a file that holds both streams in order, for people to read and search. After the
+//! first output on stderr, an index beside it has a line for each change of the stream (`1234 stderr`: from byte 1234
+//! on), so that the two can be distinguished. Each line is written before the bytes that it is about, so a log whose
+//! writer was killed reads back like any other. An attempt that printed nothing has no files.
 //!
-//! The name of a file follows from the place of the stack in its run, its path and the attempt, so
-//! nothing else is needed to find it.
+//! The name of a file follows from the place of the stack in its run, its path and the attempt, so nothing else is
+//! needed to find it.
 
 mod reader;
 mod writer;
@@ -31,7 +30,6 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Returns the logs in a directory, which the first of them creates.
     pub fn new(directory: PathBuf) -> Self {
         Logs { directory }
     }
@@ -58,8 +56,8 @@ impl Logs {
     }
 }
 
-/// The longest part of a file name that names the stack, in bytes. It is for people; the number in
-/// front makes the name unique.
+/// The maximum length of the stack in a file name, in bytes. It is for people; the number before it makes the name
+/// unique.
 const LONGEST_NAME: usize = 100;
 
 /// Returns the name of the log of an attempt: `0007-prod-network.log`, `0007-prod-network.2.log`; for an

@@ -1,4 +1,4 @@
-//! Reads the log of an attempt back.
+//! Reads the log of an attempt.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,9 +9,9 @@ use super::{Stream, index_of};
 /// The longest line of an index: twenty digits, a space and a word.
 const LONGEST_ENTRY: u64 = 32;
 
-/// The output of an attempt, in the order in which it came.
+/// The output of an attempt, in order.
 ///
-/// Where its index is damaged, the rest counts as stdout.
+/// If its index is damaged, the rest counts as stdout.
 #[derive(Debug)]
 pub struct LogReader {
     log: File,
@@ -19,17 +19,17 @@ pub struct LogReader {
     stream: Stream,
     offset: u64,
     length: u64,
-    /// Where the next entry of the index begins to hold, and for which stream.
+    /// The start and the stream of the next entry of the index.
     next: Option<(u64, Stream)>,
 }
 
 impl LogReader {
-    /// Opens a log. Only what has been written by now is read.
+    /// Opens a log. Later output is not read.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
         let Some(log) = open(path)? else {
             return Ok(None);
         };
-        // The length comes first: the index has everything about what is there by now.
+        // The length is read first: the index then covers all bytes up to it.
         let length = log.metadata()?.len();
         let index = open(&index_of(path))?.map(BufReader::new);
         let mut reader = LogReader {
@@ -72,8 +72,8 @@ impl LogReader {
         }
     }
 
-    /// Returns where the last lines begin: at most so many lines, and at most so many bytes before
-    /// the end. Where not even one line fits, they begin within it, at a character.
+    /// Returns the start of the last lines: at most this many lines, and at most this many bytes before the end. If
+    /// not even one line fits, it is within that line, at a character boundary.
     pub fn tail(&mut self, lines: usize, bytes: u64) -> io::Result<u64> {
         let start = self.length.saturating_sub(bytes);
         let mut last = Vec::new();
@@ -149,8 +149,7 @@ impl LogReader {
     }
 }
 
-/// Opens a file, if it exists. Something else may be in its place: a link that leads anywhere, or a
-/// pipe without a writer.
+/// Opens a file, if it exists and is regular. There may be a link to anywhere, or a pipe without a writer.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let check = |metadata: &Metadata| {
         if metadata.is_file() {

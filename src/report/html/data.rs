@@ -9,7 +9,6 @@ use crate::report::failure::failed;
 use crate::report::resources::changes_text;
 use crate::report::runs::{Causes, Followed, ShownRun, ShownStack, facts, policy_problems};
 
-/// The run.
 #[derive(Serialize)]
 pub(super) struct PageData<'a> {
     id: &'a str,
@@ -20,10 +19,10 @@ pub(super) struct PageData<'a> {
     jobs: usize,
     /// Further facts, each with its name.
     facts: Vec<(&'static str, String)>,
-    /// What went wrong with policies, as sentences.
+    /// Problems with policies, as sentences.
     problems: Vec<String>,
     stacks: Vec<StackData<'a>>,
-    /// What waits for what, by positions in `stacks`; positions beyond its end are those of `between`.
+    /// The dependencies, by positions in `stacks`; positions beyond its end are those of `between`.
     edges: Vec<(usize, usize)>,
     between: Vec<usize>,
     critical: Vec<usize>,
@@ -164,7 +163,7 @@ fn attempt_data(run: &ShownRun, attempt: &AttemptRecord, log: Option<&LogFile<'_
     }
 }
 
-/// Returns how a run went, in a line.
+/// Returns the result of a run in one line.
 pub(super) fn headline(run: &ShownRun) -> String {
     let record = &run.record;
     let (counts, total) = (record.counts(), record.stacks.len());

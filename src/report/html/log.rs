@@ -38,7 +38,7 @@ pub(super) fn find<'a>(run: &'a ShownRun, logs: &Logs) -> Vec<LogFile<'a>> {
     let mut found = Vec::new();
     for (stack, shown) in run.stacks().enumerate() {
         for (nth, attempt) in shown.record.attempts.iter().enumerate() {
-            // The log of a further turn has the place of that turn, which is not on record.
+            // The log of a further turn has the position of that turn, which is not recorded.
             let file = match attempt.turn {
                 None => shown.log_file(logs, attempt),
                 Some(_) => None,
@@ -65,7 +65,7 @@ pub(super) fn write(out: &mut impl Write, files: &[LogFile<'_>], logs: &Logs) ->
         write!(out, "\n<script type=\"application/json\" id=\"{id}\">{{")?;
         let problem = match file.shown.log(logs, file.attempt) {
             Ok(Some(mut log)) => write_log(out, &mut log, file.length, kept, &mut buffer)?,
-            // It was there a moment ago.
+            // It existed a moment ago.
             opened => {
                 write!(out, "\"sections\":[]")?;
                 opened.err()
@@ -96,8 +96,8 @@ fn fair_share(mut lengths: Vec<u64>) -> u64 {
     LONGEST
 }
 
-/// Writes the sections of a log: all of it, or its beginning and its end. Returns why it could not
-/// be read to its end, if that is the case.
+/// Writes the sections of a log: all of it, or its beginning and its end. Returns the error if it
+/// is not readable to its end.
 fn write_log(
     out: &mut impl Write,
     log: &mut LogReader,
@@ -124,7 +124,7 @@ fn write_log(
     Ok(problem)
 }
 
-/// Writes the next bytes as an array of strings: what went to stdout, what went to stderr, and so on.
+/// Writes the next bytes as an array of strings that alternate between stdout and stderr.
 fn write_section(
     out: &mut impl Write,
     log: &mut LogReader,

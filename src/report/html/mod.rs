@@ -1,10 +1,10 @@
 //! The report of a run as an HTML page: one file that needs neither a server nor a network.
 //!
-//! What comes from outside (names, commands, logs) is in the page only as JSON in script elements that
+//! Names, commands and logs are untrusted. The page has them only as JSON in script elements that
 //! no browser executes, escaped so that nothing can end them, and in two lines of escaped text. The
-//! script of the page shows it as text and never as markup. The policy of the page allows its own script
-//! and style, each by its digest, and nothing else. Each log has an element of its own, which the page
-//! parses when the user reads or searches it; `orch` never holds a whole log in memory.
+//! page's script shows them as text and never as markup. The page's policy allows its own script
+//! and style, by digest, and nothing else. Each log has its own element, which the page parses when
+//! the user reads or searches it; `orch` never holds a whole log in memory.
 
 mod data;
 mod digest;
@@ -39,7 +39,7 @@ const SCRIPT: [&str; 8] = [
 ///
 /// # Errors
 ///
-/// If it cannot be written. Where a log cannot be read, the page says so.
+/// If it cannot be written. If a log cannot be read, the page says so.
 pub fn write_html(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Result<()> {
     let files = log::find(run, logs);
     let header = &run.record.header;

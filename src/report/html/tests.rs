@@ -118,7 +118,7 @@ fn a_stack_waits_for_the_last_one_before_it_or_for_a_slot() {
 }
 
 #[test]
-fn what_did_not_run_lets_through_what_is_before_it() {
+fn timeline_looks_through_stacks_that_did_not_run() {
     let stacks = [("/a", Some((0, 5))), ("/b", None), ("/c", Some((5, 6)))];
     let course = RunTimeline::new(&record(9, &stacks, &[(0, 1), (1, 2)]));
     assert_eq!(course.times[1], None);

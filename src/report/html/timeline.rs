@@ -1,6 +1,7 @@
-//! The course of a run: which slot each stack had, what it waited for, and the critical path.
+//! The timeline of a run: the slot of each stack, the stack that it waited for, and the critical
+//! path.
 //!
-//! A journal records when attempts began and how long they took. The rest follows from that and from
+//! A journal records when attempts began and how long they took. The rest follows from these and
 //! the edges.
 
 use std::collections::HashMap;
@@ -9,16 +10,15 @@ use jiff::Timestamp;
 
 use crate::record::journal::{RunRecord, StackRecord};
 
-/// The course of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunTimeline {
-    /// For each stack, when it ran, if it did.
+    /// By stack: when it ran, if it did.
     pub(super) times: Vec<Option<Time>>,
     /// For each stack, the length of the longest chain of stacks that run before it.
     pub(super) waves: Vec<usize>,
     /// For each intermediate node, the wave that it follows.
     pub(super) between: Vec<usize>,
-    /// What waits for what: first the stacks, then the intermediate nodes.
+    /// The dependencies: first the stacks, then the intermediate nodes.
     pub(super) edges: Vec<(usize, usize)>,
     /// The stacks that decided how long the run took, the first one first.
     pub(super) critical: Vec<usize>,
@@ -35,7 +35,7 @@ pub(super) struct Time {
     pub(super) waited: Option<Waited>,
 }
 
-/// What a stack waited for before it started.
+/// The reason why a stack did not start earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     /// The stack that ended last among those before it.

@@ -1,7 +1,7 @@
-//! Text from any source that Markdown shows literally.
+//! Untrusted text that Markdown shows literally.
 //!
-//! Stack names, command lines and output may contain markup, mentions of people or links. Such text is
-//! written as code, in which nothing has a special meaning.
+//! Stack names, command lines and output may contain markup, mentions of people or links. Such text
+//! is written as code, in which no character is special.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ pub(super) fn html_code(text: &str) -> String {
     code + "</code>"
 }
 
-/// Returns a text unchanged if nothing in it has a special meaning, otherwise as code.
+/// Returns a text unchanged if it has no special characters, otherwise as code.
 pub(in crate::report) fn text(text: &str) -> String {
     let is_plain = |character: char| character.is_alphanumeric() || " ,.;/-()=".contains(character);
     if text.chars().all(is_plain) && !text.contains("www") && text == text.trim() {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_meaning_stands_in_code() {
+    fn markdown_syntax_is_put_in_code() {
         assert_eq!(code("/prod/db"), "`/prod/db`");
         assert_eq!(code("/<b>*_&"), "`/<b>*_&`");
         assert_eq!(code("/a`b"), "<code>/a&#96;b</code>");

@@ -30,7 +30,7 @@ const LONGEST: usize = 100;
 const LONGEST_CHAIN: usize = 200;
 const LONGEST_PROBLEM: usize = 300;
 
-/// The position of a stack in the table: what needs attention comes first.
+/// The position of a stack in the table: stacks that need attention come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Failed,
@@ -77,7 +77,7 @@ struct RunPage<'a> {
     causes: Causes<'a>,
     /// A line for each problem of a policy.
     problems: Vec<String>,
-    /// How many of these have output that is worth quoting.
+    /// How many of these have output to quote.
     n_failed: usize,
     logs: &'a Logs,
 }
@@ -168,7 +168,7 @@ impl Content for RunPage<'_> {
     }
 }
 
-/// Returns the command and how it went.
+/// Returns the command and its result.
 fn headline(run: &ShownRun, stacks: &[ShownStack]) -> String {
     let command = code(&shortened(
         &words(&run.record.header.command),
@@ -188,7 +188,7 @@ fn headline(run: &ShownRun, stacks: &[ShownStack]) -> String {
     ranked.sort_by_key(|stack| Rank::of(stack));
     for stack in ranked {
         let word = match &stack.record.state {
-            // A later orch may know many more words.
+            // A later `orch` may know more outcomes.
             StackState::Ended(ended) if matches!(ended.outcome, OutcomeRecord::Other(_)) => "other",
             _ => stack.outcome(),
         };

@@ -1,41 +1,40 @@
-//! A page that is never longer than it may be: a headline, a table, and output that is folded below it.
+//! A page with a size limit: a headline, a table, and folded output below it.
 
 use std::borrow::Cow;
 
 use super::inert::{fenced, html_code};
 
-/// What stands on a page.
+/// The content of a page.
 pub(in crate::report) trait Content {
     /// The head of the table, with its last line break.
     const TABLE: &'static str;
-    /// How many bytes of the output of a stack are quoted at most.
+    /// The most bytes that are quoted of a stack's output.
     const QUOTED: usize;
-    /// With less room than this, output is not quoted at all.
+    /// If there is less room than this, output is not quoted.
     const LEAST_QUOTED: usize;
-    /// Whether all the room is for the table until every stack has its row; else half of it is.
+    /// Whether the table may use all the room until every stack has its row; otherwise half of it.
     const TABLE_FIRST: bool;
 
-    /// Returns what stands above the table, whatever the room. It ends with a line break.
+    /// Returns the part above the table, which is never cut. It ends with a line break.
     fn headline(&self) -> &str;
 
-    /// Returns what stands below the table: paragraphs, each after an empty line. Beyond this many bytes,
-    /// it has only what stands there whatever the room.
+    /// Returns the part below the table: paragraphs, each after an empty line. Beyond this many
+    /// bytes, it has only the parts that are never cut.
     fn notes(&self, limit: usize) -> Cow<'_, str>;
 
-    /// Returns how many rows there are.
     fn n_rows(&self) -> usize;
 
     /// Returns a row, which ends with a line break.
     fn row(&self, number: usize) -> String;
 
-    /// Returns how many stacks have output that is worth quoting.
+    /// Returns how many stacks have output to quote.
     fn n_quotes(&self) -> usize;
 
-    /// Returns the output of one of these stacks, [`folded`], with about so many bytes of it; `None` if
-    /// there is none after all.
+    /// Returns the [`folded`] output of one of these stacks, about this many bytes of it; `None` if
+    /// it has none.
     fn quote(&self, number: usize, limit: usize) -> Option<String>;
 
-    /// Returns the line that counts the stacks whose output has no room.
+    /// Returns the line that counts the stacks whose output does not fit.
     fn unquoted(&self, count: usize) -> String;
 }
 
@@ -44,13 +43,12 @@ pub(in crate::report) fn fit<C: Content>(content: &C, limit: usize) -> String {
     full_page(content, limit).unwrap_or_else(|| part(content, limit))
 }
 
-/// Returns output, folded; `path` is the stack, `what` says what it is.
+/// Returns folded output; `path` is the stack, `what` describes the output.
 pub(in crate::report) fn folded(path: &str, what: &str, lines: &str) -> String {
     let (path, lines) = (html_code(path), fenced(lines));
     format!("\n<details>\n<summary>{path}: {what}</summary>\n\n{lines}\n</details>\n")
 }
 
-/// Returns the whole page, if it fits.
 fn full_page<C: Content>(content: &C, limit: usize) -> Option<String> {
     let mut page = content.headline().to_owned();
     if content.n_rows() > 0 {
@@ -97,7 +95,7 @@ fn part<C: Content>(content: &C, limit: usize) -> String {
     let mut quotes = String::new();
     let mut n_unquoted = 0;
     for number in 0..n_quotes {
-        // What one stack does not need is left for the others.
+        // Room that one stack does not need is left for the others.
         let sharers = (n_quotes - number).min(room / C::LEAST_QUOTED).max(1);
         let share = (room / sharers).max(C::LEAST_QUOTED).min(room);
         match quote_within(content, number, share) {
@@ -128,7 +126,7 @@ fn part<C: Content>(content: &C, limit: usize) -> String {
     page + &quotes
 }
 
-/// Returns the line that counts the rows that have no room.
+/// Returns the line that counts the rows that do not fit.
 fn missing_rows(count: usize) -> String {
     match count {
         1 => "\n1 more stack is left out here.\n".to_owned(),
@@ -163,7 +161,6 @@ fn take_rows<C: Content>(
 
 /// The output of a stack.
 enum Quoted {
-    /// There is none.
     Nothing,
     /// It does not fit.
     NoRoom,
@@ -171,7 +168,7 @@ enum Quoted {
     Folded(String),
 }
 
-/// Returns the output of a stack, folded, of at most this many bytes.
+/// Returns the folded output of a stack, at most this many bytes.
 fn quote_within<C: Content>(content: &C, number: usize, limit: usize) -> Quoted {
     let mut most = C::QUOTED.min(limit);
     loop {

@@ -72,7 +72,7 @@ fn written(run: &ShownRun, logs: &Logs, limit: usize) -> String {
 }
 
 #[test]
-fn what_failed_comes_first_and_what_has_no_changes_is_counted() {
+fn summary_lists_failures_first_and_counts_unchanged_stacks() {
     let folder = TempDir::new().unwrap();
     let mut stacks = [
         told("/changed", "succeeded"),

@@ -7,7 +7,6 @@ use crate::plan::{PlannedFollowUp, PlannedFollowUps};
 use crate::printable::printable;
 use crate::run::evaluated::ProblemSeverity;
 
-/// How many stacks are named.
 const MAX_NAMED: usize = 3;
 
 pub(super) fn sign(followup: &PlannedFollowUp) -> &'static str {
@@ -17,7 +16,7 @@ pub(super) fn sign(followup: &PlannedFollowUp) -> &'static str {
     }
 }
 
-/// Says when the changes of a follow-up are known, and whether they need approval.
+/// Describes when the changes of a follow-up are known, and whether they need approval.
 pub(super) fn outlook(followup: &PlannedFollowUp) -> String {
     let after = &followup.after;
     match &followup.problem {
@@ -56,7 +55,7 @@ pub(super) fn uncertain(followups: &PlannedFollowUps) -> Option<String> {
     ))
 }
 
-/// Writes the follow-ups, a row each below the policies that ask for them, and the problems with
+/// Writes the follow-ups, each in a row below the policies that request it, and the problems with
 /// policies.
 pub(super) fn write_followups(
     out: &mut impl Write,

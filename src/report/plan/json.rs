@@ -29,17 +29,17 @@ struct PlanJson<'a> {
     /// Whether a tool failed, or a precondition does not hold.
     errored: bool,
     stacks: Vec<EntryJson<'a>>,
-    /// In the sequence of a serial run, along the constraints of the tree and against those on record.
+    /// In serial order: along the constraints of this commit and against the recorded ones.
     operations: Vec<OperationJson<'a>>,
-    /// What is on record and the operations do not keep to, with what follows from that.
+    /// The recorded constraints that the operations violate, with the effects.
     relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
     /// The numbers of the summary.
     totals: Totals,
-    /// What is on record, not in the tree, and not in the plan.
+    /// Counts of stacks in the state that are neither in this commit nor in the plan.
     removals: UnplannedRemovals,
-    /// Left out if policies take no part.
+    /// Left out if policies are off.
     #[serde(skip_serializing_if = "Option::is_none")]
     followups: Option<FollowUpsJson<'a>>,
     #[serde(flatten)]
@@ -49,7 +49,7 @@ struct PlanJson<'a> {
 /// The follow-ups if the apply succeeds.
 #[derive(Serialize)]
 struct FollowUpsJson<'a> {
-    /// In the sequence of a serial run.
+    /// In serial order.
     turns: Vec<FollowUpJson<'a>>,
     problems: &'a [PolicyProblem],
     /// The stacks whose follow-ups may differ, since their changes are known only during the apply.
@@ -75,7 +75,7 @@ struct OptionsJson<'a> {
     init: bool,
     allow_rollback: bool,
     replace: &'a [String],
-    /// Whether there are any: these themselves may be secret.
+    /// Whether there are any: the arguments themselves may be secret.
     arguments: bool,
 }
 
@@ -98,24 +98,24 @@ struct EntryJson<'a> {
     #[serde(flatten)]
     path: PathJson<'a>,
     previous_path: Option<&'a str>,
-    /// As in Terraform: a replace is two. None if they are not known: the tool failed.
+    /// As in Terraform: a replace is two. `None` if the tool failed.
     actions: Vec<&'static str>,
     /// Whether the tool could plan; otherwise it plans again once the stacks before it are applied.
     planned: bool,
     reason: ReasonJson<'a>,
-    /// The stacks with work that it is decided after; `null` if it is decided.
+    /// The stacks with work after which the apply decides it; `null` if it is decided.
     conditional: Option<Vec<&'a str>>,
-    /// Whether it is planned again after more stacks than these, which are the first by path.
+    /// Whether there are more of these stacks, which are the first by path.
     conditional_on_more: bool,
     blocked: Option<&'a str>,
-    /// The stacks and outputs that replace it if they change, which is known during the apply.
+    /// The stacks and outputs that replace it if they change during the apply.
     replaced_if: &'a [String],
     changes: Option<CountsJson>,
     resources: Vec<ResourceJson<'a>>,
     source_commit: Option<&'a str>,
-    /// The generation that a replace makes before the old one is destroyed.
+    /// The generation that a replace creates before the old one is destroyed.
     new_generation: Option<u32>,
-    /// How it is known that the stack was removed; `null` for a stack of the tree.
+    /// The proof that the stack was removed; `null` for a stack of this commit.
     removed: Option<&'a Removed>,
     drifted: bool,
 }
@@ -154,7 +154,7 @@ struct FailedJson<'a> {
     conditions: &'a [FailedCondition],
 }
 
-/// Writes a plan as JSON: all of its entries, also those where nothing is done.
+/// Writes a plan as JSON: all of its entries, including those without work.
 pub fn write_plan_json(
     out: &mut impl Write,
     plan: &Plan,

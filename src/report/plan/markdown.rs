@@ -28,7 +28,7 @@ pub fn write_plan_markdown(
     out.write_all(fit(&PlanPage::new(plan, texts), limit).as_bytes())
 }
 
-/// Returns the position in the table: what needs attention comes first.
+/// Returns the position in the table: rows that need attention come first.
 fn rank(row: &Row<'_>) -> u8 {
     match row {
         Row::Failed(_) => 0,
@@ -45,7 +45,7 @@ fn rank(row: &Row<'_>) -> u8 {
     }
 }
 
-/// Returns whether the output of the tool is worth showing: not if it will be out of date when the
+/// Returns whether the output of the tool is worth showing: not if it will be outdated when the
 /// stack is decided.
 fn shows(row: &Row<'_>, text: &ToolText) -> bool {
     match row {
@@ -69,9 +69,8 @@ struct PlanPage<'a> {
     headline: String,
     notes: String,
     rows: Vec<Row<'a>>,
-    /// The rows below.
     followups: &'a [PlannedFollowUp],
-    /// Those of `rows` with something to unfold: resources, or the output of their tools.
+    /// Those of `rows` with folded details: resources, or the output of their tools.
     folded: Vec<Row<'a>>,
     texts: &'a ToolTexts<'a>,
     mode: PlanMode,
@@ -161,7 +160,7 @@ fn followup_row(followup: &PlannedFollowUp) -> String {
     )
 }
 
-/// Explains what a reader may not expect.
+/// Explains surprising parts of the plan.
 fn notes(plan: &Plan) -> String {
     let mut notes = String::new();
     if !plan.failed.is_empty() {
@@ -173,7 +172,7 @@ fn notes(plan: &Plan) -> String {
     if plan.entries.iter().any(PlanEntry::is_undecided) {
         notes += "\nA stack marked `?` is planned during the apply, after the stacks named.\n";
     }
-    // Their names may be long, and notes have to fit in any case.
+    // Their names may be long, and notes must always fit.
     if let Some(followups) = &plan.followups {
         let is_said = |it: &PolicyProblem| it.severity != ProblemSeverity::Note;
         if followups.problems.iter().any(is_said) {

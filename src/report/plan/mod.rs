@@ -23,15 +23,14 @@ use crate::plan::{Plan, WorkBefore};
 use crate::printable::printable;
 use crate::record::logs::LogReader;
 
-/// What the tool of a stack has printed.
+/// The output of a stack's tool.
 #[derive(Debug)]
 pub struct ToolText {
     pub log: io::Result<LogReader>,
-    /// Where the plan begins in it; none if the tool failed, so that all of it may say why.
+    /// The offset of the plan; `None` if the tool failed, since all of the output may explain that.
     pub plan_from: Option<u64>,
 }
 
-/// The output of the tools.
 pub struct ToolTexts<'a> {
     /// Returns the output for a stack, if there is any. It may be called several times.
     pub of: &'a dyn Fn(&StackPath) -> Option<ToolText>,
@@ -41,7 +40,6 @@ pub struct ToolTexts<'a> {
     pub run: Option<&'a str>,
 }
 
-/// How many stacks a condition names.
 const MAX_NAMED: usize = 3;
 
 fn sign(entry: &PlanEntry) -> &'static str {
@@ -64,9 +62,9 @@ fn sign(entry: &PlanEntry) -> &'static str {
     }
 }
 
-/// Returns the path of an entry's stack, with the one that it has on record if that is another one.
+/// Returns the path of an entry's stack, with its recorded path if it was moved.
 fn moved(entry: &PlanEntry) -> String {
-    // What is done tells of the generation, if anything is done.
+    // If there is an action, it names the generation.
     let path = match &entry.blocked {
         Some(_) => entry.stack.clone(),
         None => entry.stack.current(),
@@ -78,7 +76,7 @@ fn moved(entry: &PlanEntry) -> String {
     }
 }
 
-/// Returns what is done, with the generation that it is done with, unless the stack has only one.
+/// Returns the action, with its generation if the stack has several.
 fn action(entry: &PlanEntry) -> Cow<'static, str> {
     let word = match (entry.is_planned, entry.is_undecided()) {
         (false, _) => "failed",
@@ -105,7 +103,8 @@ fn counts_text(counts: &ChangeCounts) -> String {
     format!("+{add} ~{change} -{remove}")
 }
 
-/// Says what replaces a stack if it changes: `; replaced if /cluster#endpoint changes`. Empty if nothing does.
+/// Describes what would replace a stack: `; replaced if /cluster#endpoint changes`. Empty if
+/// nothing would.
 fn replaced_if(entry: &PlanEntry) -> String {
     let mut names: Vec<&str> = entry
         .replaced_if
@@ -122,8 +121,8 @@ fn replaced_if(entry: &PlanEntry) -> String {
     }
 }
 
-/// Says why something is done, or why it is not known yet: `main.tf differs; planned again after /net`,
-/// `known after /net`.
+/// Describes why an entry has its action, or why that is unknown yet: `main.tf differs; planned
+/// again after /net`, `known after /net`.
 fn reason(entry: &PlanEntry) -> String {
     let mut text = if entry.is_undecided() && entry.is_planned {
         format!("known after {}", named(entry))
@@ -156,7 +155,7 @@ fn named(entry: &PlanEntry) -> String {
     }
 }
 
-/// Returns whether an entry is worth a line: something is done, cannot be done, or was found.
+/// Returns whether an entry is worth a line: it has an action, a problem or drift.
 fn is_shown(entry: &PlanEntry) -> bool {
     entry.action != PlannedAction::NoOp
         || entry.blocked.is_some()

@@ -39,7 +39,7 @@ impl<'a> Resource<'a> {
         self.change.destroys()
     }
 
-    /// Returns the sign that Terraform has for it.
+    /// Returns Terraform's sign for its change.
     pub(super) fn sign(&self) -> &'static str {
         let actions: Vec<&str> = self.change.actions.iter().map(String::as_str).collect();
         match *actions {
@@ -63,7 +63,8 @@ impl<'a> Resource<'a> {
         self.entry.action == PlannedAction::Replace && self.entry.destroys()
     }
 
-    /// Returns the address, with the previous one and with the generation if that is not the current one.
+    /// Returns the address, with the previous one if it moved, and with the generation if that is
+    /// not the current one.
     pub(super) fn address(&self) -> String {
         let mut address = printable(&self.change.address).into_owned();
         if let Some(previous) = &self.change.previous_address {
@@ -98,7 +99,8 @@ pub(super) fn lines<'a>(resources: &'a [Resource<'_>]) -> impl Iterator<Item = S
         .map(move |it| format!("{:>width$} {}", it.sign(), it.address()))
 }
 
-/// Says how many resources are not listed, and how many of these are destroyed; none if all are.
+/// Describes how many resources are not listed, and how many of these are destroyed; `None` if all
+/// are listed.
 pub(super) fn more(all: &[Resource<'_>], listed: &[Resource<'_>]) -> Option<String> {
     let count = |it: &[Resource<'_>]| it.iter().filter(|it| it.is_destroyed()).count();
     let (more, destroyed) = (all.len() - listed.len(), count(all) - count(listed));

@@ -1,9 +1,9 @@
-//! The sentences that sum a plan up.
+//! The sentences that summarize a plan.
 
 use crate::plan::entry::PlanMode;
 use crate::plan::{Plan, StackTotals, Totals};
 
-/// Sums a plan up: `Plan: 2 to update, 1 blocked. Resources: 3 to create, 1 to destroy.`
+/// Summarizes a plan: `Plan: 2 to update, 1 blocked. Resources: 3 to create, 1 to destroy.`
 pub(super) fn summary(plan: &Plan) -> String {
     let Totals { stacks, resources } = plan.totals();
     let is_refresh = plan.mode == PlanMode::RefreshOnly;

@@ -15,10 +15,9 @@ use crate::report::quote::excerpt;
 /// How many characters of a reason are shown.
 const MAX_REASON: usize = 200;
 
-/// How wide a column gets; what is longer stands out.
+/// The maximum width of a column; longer cells exceed it.
 const MAX_WIDTH: usize = 200;
 
-/// How many constraints are named that the operations do not keep to.
 const MAX_RELAXED: usize = 10;
 
 /// How many resources of a stack are listed.
@@ -34,7 +33,7 @@ pub enum PlanDetails {
     None,
     /// A row, and the resources that change.
     Resources,
-    /// All resources, and what its tool has printed.
+    /// All resources, and the output of its tool.
     Full,
 }
 
@@ -47,7 +46,7 @@ pub fn write_plan(
 ) -> io::Result<()> {
     let rows: Vec<Row<'_>> = shown_rows(plan).collect();
     let lines: Vec<[String; 5]> = rows.iter().map(line).collect();
-    // Only what something follows takes part in a column: a long reason to block pads no other line.
+    // Only cells with others after them widen a column: a long reason pads no other line.
     let width = |column: usize| {
         let followed = lines
             .iter()
@@ -104,7 +103,6 @@ pub fn write_plan(
     writeln!(out, "{}", summary(plan))
 }
 
-/// Returns the lines below a row.
 fn below(row: &Row<'_>, plan: &Plan, details: PlanDetails, texts: &ToolTexts<'_>) -> Vec<String> {
     let most = match details {
         PlanDetails::None => return Vec::new(),
@@ -146,8 +144,8 @@ fn write_tool_texts(
     Ok(())
 }
 
-/// Writes what would be done with one stack: its line of the plan, and a line for each resource that changes,
-/// as far as the tool has told them.
+/// Writes the plan for one stack: its line, and a line for each changed resource, as far as the
+/// tool names them.
 pub fn write_plan_entry(out: &mut impl Write, entry: &PlanEntry) -> io::Result<()> {
     let row = Row::Entry(PlanRow { entry, old: None });
     let cells = line(&row);

@@ -14,22 +14,21 @@ pub struct CommandLines {
     same: String,
     /// The command of each turn, if they differ.
     by_turn: Vec<String>,
-    /// Those of what policies ask for, if it can follow.
+    /// Those of follow-ups, if policies may add any.
     followup: Option<FollowUpLines>,
 }
 
-/// The command of what policies ask for.
+/// The commands of follow-ups.
 struct FollowUpLines {
     /// The command in all stacks, if it is the same in all.
     same: String,
     /// The command in each stack, if they differ.
     by_stack: HashMap<StackPath, String>,
-    /// Which of the turns that the run begins with have it.
+    /// Which of the run's first turns are follow-ups.
     are_followups: Vec<bool>,
 }
 
 impl CommandLines {
-    /// Makes it from the stacks of the turns.
     pub fn new(command: &RunCommand, sequence: &[StackIndex]) -> Self {
         let evaluated = if command.is_evaluated() {
             sequence
@@ -46,7 +45,7 @@ impl CommandLines {
         }
     }
 
-    /// Adds the command of what policies ask for, given which of the turns that the run begins with have it.
+    /// Adds the command of follow-ups, given which of the run's first turns have it.
     #[must_use]
     pub fn with_followup(
         mut self,

@@ -1,6 +1,6 @@
 //! Marks with which a CI system folds sections of a log.
 //!
-//! Each mark is a line of its own. Where a system knows only folded sections, an open section gets no
+//! Each mark is a line of its own. If a system knows only folded sections, an open section gets no
 //! marks.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +20,7 @@ pub enum Folding {
 }
 
 impl Folding {
-    /// Returns the CI system that will show the log, which the environment tells.
+    /// Detects the CI system that shows the log from the environment.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_true =
             |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -78,7 +78,7 @@ impl Folding {
         }
     }
 
-    /// Returns the line that ends the last section, where only the beginning of the next one would.
+    /// Returns the line that ends the last section, if sections otherwise end at the next one.
     pub fn after_all(self) -> &'static str {
         match self {
             Folding::Buildkite => "+++ orch: summary\n",

@@ -24,14 +24,13 @@ const MOST_BYTES: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct RunLogs {
     logs: Logs,
-    /// How to find them once the run is over: where they are as seen from the project, and the id of
-    /// the run.
+    /// The location of the logs as seen from the project, and the id of the run, if they are kept.
     place: Option<(PathBuf, String)>,
 }
 
 impl RunLogs {
-    /// Keeps logs. `place` is where they are as seen from the project, and the id of the run, if they
-    /// are to stay.
+    /// Writes logs. `place` is their location as seen from the project, and the id of the run, if
+    /// they are kept.
     pub fn new(logs: Logs, place: Option<(PathBuf, String)>) -> Self {
         RunLogs { logs, place }
     }
@@ -42,7 +41,7 @@ impl RunLogs {
             .writer(index.get() + 1, turn.stack.as_str(), attempt)
     }
 
-    /// Returns the id of the run, if its logs stay.
+    /// Returns the id of the run, if its logs are kept.
     pub fn run(&self) -> Option<&str> {
         let (_, run) = self.place.as_ref()?;
         Some(run)
@@ -58,7 +57,7 @@ impl RunLogs {
         self.logs.reader(turn.get() + 1, stack, attempt)
     }
 
-    /// Returns where the log of the last attempt is, made printable, if there is one that stays.
+    /// Returns the location of the last attempt's log, made printable, if it is kept.
     pub fn place(&self, turns: &Turns, ending: &Ending) -> Option<String> {
         let (directory, _) = self.place.as_ref()?;
         let stack = turns[ending.turn].stack.as_str();
@@ -71,7 +70,7 @@ impl RunLogs {
         Some(printable(&place.to_string_lossy()).into_owned())
     }
 
-    /// Returns a line about the number of bytes of a log that were left out, and how to see them.
+    /// Returns a line about the size of the left-out part of a log, and how to see it.
     fn left_out(&self, turns: &Turns, ending: &Ending, left_out: u64) -> String {
         let size = bytes(left_out);
         match (self.place(turns, ending), &self.place) {
@@ -86,7 +85,7 @@ impl RunLogs {
         }
     }
 
-    /// Returns a line about how to see the failures that are not shown again.
+    /// Returns a line about how to see the failures that are not repeated.
     fn not_again(&self, number: usize) -> String {
         let (failures, are, their) = match number {
             1 => ("failure", "is", "its log is"),
@@ -117,7 +116,6 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Returns groups that have printed nothing yet.
     pub fn new(folding: Folding) -> Self {
         Groups {
             folding,
@@ -127,8 +125,8 @@ impl Groups {
         }
     }
 
-    /// Prints a turn that has ended: a title, and the output of all attempts. `failed` has how all but
-    /// the last attempt failed. Without `has_title`, prints only output.
+    /// Prints a turn that has ended: a title, and the output of all attempts. `failed` has the
+    /// failures of all but the last attempt. Without `has_title`, prints only output.
     pub fn print(
         &mut self,
         ending: &Ending,
@@ -190,9 +188,8 @@ impl Groups {
         self.is_last = false;
     }
 
-    /// Prints the end of the output of each failure again, as far as there is room, unless there is only
-    /// one and it was printed last; not that of turns that were interrupted. Must be called once, before the
-    /// summary.
+    /// Repeats the end of each failure's output, as far as there is room, unless there is only one
+    /// and it was printed last. Interrupted turns are left out. Call it once, before the summary.
     pub fn print_failures(
         &mut self,
         text: RunText,
@@ -230,7 +227,7 @@ impl Groups {
         }
     }
 
-    /// Prints the title of a section, with marks if there are any. Returns what ends the section.
+    /// Prints the title of a section, with marks if there are any. Returns the end of the section.
     fn open(&mut self, title: &str, is_open: bool, writers: &mut StreamWriters) -> String {
         if self.folding == Folding::None {
             writers.say(&format!("{title}\n"));

@@ -1,8 +1,8 @@
-//! What a run shows while it is in progress, and at the end.
+//! The output of a run while it is in progress, and at its end.
 //!
-//! [`RunText`] has the words; the others bring them and what commands printed in order: whole groups
-//! ([`Groups`]), lines with a prefix ([`PrefixedLines`]), progress ([`Progress`]). All of it goes
-//! through [`StreamWriters`], which know what the two streams take.
+//! [`RunText`] has the messages. The others print them and the output of commands in order: whole
+//! groups ([`Groups`]), lines with a prefix ([`PrefixedLines`]), progress ([`Progress`]). All of
+//! them write to [`StreamWriters`], which know what the two streams accept.
 
 mod commands;
 mod folding;

@@ -1,4 +1,4 @@
-//! What policies have brought about in a run, in words.
+//! Describes the effects of policies in a run.
 
 use super::text::{BAD, PALE, RunText};
 use crate::printable::printable;
@@ -9,7 +9,7 @@ use crate::run::evaluated::{
 use crate::run::event::RunEvent;
 
 impl RunText<'_> {
-    /// Returns what follows from the end of a turn; nothing if nothing does.
+    /// Returns the follow-ups of a turn's end; `None` if there are none.
     pub fn follows(self, event: &RunEvent) -> Option<String> {
         let RunEvent::Evaluated(evaluated) = event else {
             return None;
@@ -30,8 +30,8 @@ impl RunText<'_> {
         }
     }
 
-    /// Returns what went wrong with the policies that were asked when a turn had ended, and what does not follow;
-    /// nothing if there is no such thing.
+    /// Returns the problems of the policies that were evaluated when a turn ended, and the missing
+    /// follow-ups; `None` if there are none.
     pub fn policy_problems(self, evaluated: &TurnEvaluation) -> Option<String> {
         let problems = policy_problems(evaluated, &self.ended_turn(evaluated));
         let lines: String = problems
@@ -76,10 +76,13 @@ pub fn policy_problems(evaluated: &TurnEvaluation, after: &str) -> Vec<PolicyPro
     let key = |dropped: &&DroppedFollowUp| {
         let kind = match dropped.why {
             WhyDropped::Unknown => "unknown",
+            WhyDropped::Ambiguous { .. } => "ambiguous",
             WhyDropped::Excluded => "excluded",
             WhyDropped::Limit { setting, .. } => setting,
         };
-        (kind, dropped.policies.clone())
+        // Each ambiguous name has stacks of its own.
+        let name = (kind == "ambiguous").then(|| dropped.name.clone());
+        (kind, name, dropped.policies.clone())
     };
     for group in alike(&evaluated.dropped, key) {
         problems.push(dropped(&group, after));
@@ -107,6 +110,17 @@ fn dropped(group: &[&DroppedFollowUp], after: &str) -> PolicyProblem {
                 format!("{by} {asks} for {unknown} after {after}, but no stack has {that}"),
             )
         }
+        WhyDropped::Ambiguous {
+            stacks: [one, other],
+        } => (
+            ProblemSeverity::Error,
+            format!(
+                "{by} {asks} for `{}` after {after}, but that is the id of {} and the path of {}",
+                plain(&group[0]),
+                printable(one.as_str()),
+                printable(other.as_str())
+            ),
+        ),
         WhyDropped::Excluded => {
             let (stacks, it) = (names(group, plain), if is_one { "it" } else { "them" });
             (

@@ -1,11 +1,11 @@
-//! Lines with the path of their stack in front.
+//! Lines with the path of their stack as prefix.
 
 use super::terminal::RESET;
 
 /// The longest line that is not broken, in bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Splits a stream that comes in pieces into complete lines, each with the same prefix.
+/// Splits a stream that arrives in pieces into complete lines, each with the same prefix.
 #[derive(Debug)]
 pub struct PrefixedLines {
     prefix: Vec<u8>,
@@ -15,7 +15,7 @@ pub struct PrefixedLines {
 }
 
 impl PrefixedLines {
-    /// Begins a stream. `prefix` is written in front of each line as it is. On a terminal, a line can
+    /// Begins a stream. `prefix` is written unchanged before each line. On a terminal, a line can
     /// neither colour the next one, which may be another command's, nor hide its prefix.
     pub fn new(prefix: String, is_for_terminal: bool) -> Self {
         PrefixedLines {
@@ -65,7 +65,7 @@ impl PrefixedLines {
         out.extend_from_slice(end);
         if self.is_for_terminal {
             if memchr::memchr(b'\r', &out[start..]).is_some() {
-                // Each goes back to the beginning of the line, where the prefix is.
+                // Each returns to the beginning of the line, where the prefix is.
                 let line = out.split_off(start);
                 let mut pieces = line.split(|&byte| byte == b'\r');
                 out.extend_from_slice(pieces.next().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! The progress of a run: what runs and for how long, how much is done, how long the rest may take. The
-//! caller passes the time; nothing here reads a clock.
+//! The progress of a run: the running stacks and their durations, the finished part, an estimate of
+//! the rest. The caller passes the time; nothing here reads a clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
@@ -20,19 +20,19 @@ pub struct Progress {
     jobs: NonZeroUsize,
     total: usize,
     failed: usize,
-    /// The turns that are running, and when they started.
+    /// The running turns, with their start times.
     running: BTreeMap<TurnIndex, Instant>,
     /// The turns that have not started.
     waiting: HashSet<TurnIndex>,
-    /// How long turns of these stacks took in the past, by path.
+    /// The earlier durations of these stacks' turns, by path.
     past: HashMap<String, Duration>,
-    /// How long the turns of this run that have not ended did.
+    /// The earlier durations of this run's turns that have not ended.
     expected: HashMap<TurnIndex, Duration>,
 }
 
 impl Progress {
-    /// Begins a run in which `jobs` turns run at once. `past` is how long those of some stacks took
-    /// before, by path.
+    /// Begins a run in which `jobs` turns run at once. `past` has earlier durations of stacks, by
+    /// path.
     pub fn new(begun: Instant, jobs: NonZeroUsize, past: HashMap<String, Duration>) -> Self {
         Progress {
             begun,
@@ -46,7 +46,6 @@ impl Progress {
         }
     }
 
-    /// Takes in an event.
     pub fn event(&mut self, event: &RunEvent, now: Instant) {
         match event {
             RunEvent::RunStarted { turns } => {
@@ -76,7 +75,7 @@ impl Progress {
         }
     }
 
-    /// Returns at most `height` lines: what runs, the longest first, and the counts.
+    /// Returns at most `height` lines: the running turns, the longest first, and the counts.
     pub fn lines(&self, text: RunText, now: Instant, height: usize) -> Vec<String> {
         let room = height.saturating_sub(1).max(1);
         let running = self.running();
@@ -104,7 +103,7 @@ impl Progress {
         lines
     }
 
-    /// Returns a line for a log to which nothing else was printed for long.
+    /// Returns a line for a log that has been silent for long.
     pub fn sign_of_life(&self, text: RunText, now: Instant) -> String {
         let running = self.running();
         let mut parts: Vec<String> = running
@@ -150,8 +149,9 @@ impl Progress {
         text
     }
 
-    /// Returns how long the rest takes if each turn takes as long as in the past, or `None` if the past
-    /// is known for less than half of it. Turns without a past count as the mean of the others.
+    /// Returns how long the rest takes if each turn takes as long as in the past, or `None` if the
+    /// past is known for less than half of it. Turns without a past count as the mean of the
+    /// others.
     fn estimate(&self, now: Instant) -> Option<Duration> {
         let left_of = |(turn, since): (&TurnIndex, Option<Instant>)| {
             let elapsed =
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sign_of_life_names_what_runs_the_longest() {
+    fn progress_names_the_longest_running_stack() {
         check(&[], |progress, text, now| {
             assert_eq!(
                 progress.sign_of_life(text, now),
@@ -273,9 +273,9 @@ mod tests {
             Some(5),
             "the others count as the mean"
         );
-        // What takes the longest is not to be shared.
+        // The longest turn cannot be shared.
         assert_eq!(estimate(&[(3, 104), (4, 7), (5, 6)]), Some(100));
-        // What takes longer than ever may end at any moment.
+        // A turn that takes longer than before may end at any moment.
         assert_eq!(estimate(&[(3, 1), (4, 1), (5, 1), (6, 1), (7, 0)]), Some(0));
     }
 }

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_do_not_leak_into_what_comes_after() {
+    fn colours_do_not_leak() {
         assert_eq!(
             filtered(true, false, b"\x1b[31mred"),
             "\u{1b}[31mred\u{1b}[0m"

@@ -129,7 +129,7 @@ orch: 1 succeeded, 1 failed in 4.0s
 }
 
 #[test]
-fn further_turns_of_a_stack_are_told_apart() {
+fn further_turns_of_a_stack_are_numbered() {
     let first = turns(1)[TurnIndex::new(0)].clone();
     let destroyed = Turn {
         operation: crate::run::turn::Operation::Destroy,

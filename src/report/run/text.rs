@@ -1,4 +1,4 @@
-//! A run in words: its events, and a summary at the end.
+//! The messages of a run: its events, and a summary at the end.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,21 +20,20 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(super) const PALE: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Turns the events of a run into lines. They have colours, which the caller drops where they are not
-/// wanted, and end with a line feed.
+/// Turns the events of a run into lines. They have colours, which the caller may drop, and end with
+/// a line feed.
 #[derive(Debug, Clone, Copy)]
 pub struct RunText<'a> {
     pub(super) turns: &'a Turns,
 }
 
 impl<'a> RunText<'a> {
-    /// Returns the text for a run of these turns.
     pub fn new(turns: &'a Turns) -> Self {
         RunText { turns }
     }
 
-    /// Returns the name of a turn: the path of its stack, made printable, and what distinguishes it
-    /// from other turns of the stack.
+    /// Returns the name of a turn: the path of its stack, made printable, and its number if the
+    /// stack has several turns.
     pub fn path(self, index: TurnIndex) -> String {
         let turn = &self.turns[index];
         let path = printable(turn.stack.as_str());
@@ -178,7 +177,7 @@ impl<'a> RunText<'a> {
         format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}{changes}")
     }
 
-    /// Returns the line for a failed attempt that others followed.
+    /// Returns the line for a failed attempt that is retried.
     pub fn attempt_failed(
         self,
         turn: TurnIndex,
@@ -198,9 +197,9 @@ impl<'a> RunText<'a> {
         format!("orch: {}: attempt {attempt}:\n", self.path(turn))
     }
 
-    /// Returns how the run went: how many turns ended in which way, and each that did not succeed, with
-    /// the cause; the failures of some turns have been `reported`. `log` returns the place of a log, made
-    /// printable; `run` is the id of the run if it is on record.
+    /// Returns the result of the run: the number of turns by outcome, and each that did not
+    /// succeed, with the cause; the failures of some turns have been `reported`. `log` returns the
+    /// location of a log, made printable; `run` is the id of the run if it is recorded.
     pub fn summary(
         self,
         summary: &RunSummary,
@@ -243,7 +242,7 @@ impl<'a> RunText<'a> {
         ];
         let (mut text, n_changed) = self.changes(&summary.endings);
         text += &self.not_run(&summary.endings, run);
-        // What failed comes last, next to the counts.
+        // Failures come last, next to the counts.
         for ending in &summary.endings {
             if !reported.contains(&ending.turn)
                 && let Some(failure) = failure_text(ending)
@@ -277,8 +276,8 @@ impl<'a> RunText<'a> {
         text
     }
 
-    /// Lists the turns that have changed something, or would, and counts the stacks in which none has. Also
-    /// returns the number of turns with changes.
+    /// Lists the turns with changes, and counts the stacks without any. Also returns the number of
+    /// turns with changes.
     fn changes(self, endings: &[Ending]) -> (String, usize) {
         let mut text = String::new();
         let mut n_changed = 0;
@@ -317,7 +316,7 @@ impl<'a> RunText<'a> {
             .filter(|it| it.outcome == Outcome::Unconfirmed)
             .map(|ending| ending.turn)
             .collect();
-        // Where a retry changes nothing, it is the turn before it that failed.
+        // If a retry changes nothing, the turn before it has failed.
         let failed = |turn: TurnIndex| {
             if unconfirmed.contains(&turn) {
                 printable(self.turns[turn].stack.as_str()).into_owned()
@@ -386,7 +385,7 @@ pub fn failure_text(ending: &Ending) -> Option<String> {
     Some(failed(&failure.into(), &after(ending, "after")))
 }
 
-/// Returns why a turn failed, without its duration; none if it did not fail.
+/// Returns why a turn failed, without its duration; `None` if it did not fail.
 pub fn failure_reason(ending: &Ending) -> Option<String> {
     let Outcome::Failed(failure) = &ending.outcome else {
         return None;

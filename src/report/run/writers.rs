@@ -1,4 +1,4 @@
-//! The two streams that everything is printed to, which may lead to the same place.
+//! The two streams for all output, which may lead to the same place.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use crate::record::logs::{LogReader, Stream};
 /// How much of a log is printed at once.
 const BUFFER: usize = 128 << 10;
 
-/// Where commands' output and the words of `orch` go.
+/// The streams for commands' output and messages of `orch`.
 ///
-/// Everything is flushed at once, so that the order holds if both streams lead to one file. A broken
-/// stream is not written to again: a reader that goes away must not stop a run.
+/// Everything is flushed at once, so that the order is right if both streams lead to one file. A
+/// broken stream is not written to again: a reader that exits must not stop a run.
 #[derive(Debug)]
 pub struct StreamWriters {
     stdout: StreamWriter,
@@ -28,12 +28,11 @@ pub struct StreamWriter {
     filter: Filter,
     is_at_line_start: bool,
     is_broken: bool,
-    /// What went wrong, unless it was reported.
+    /// The error, until it is reported.
     problem: Option<io::Error>,
 }
 
 impl StreamWriter {
-    /// Writes output as far as the filter lets it through.
     pub fn new(to: impl Write + Send + 'static, filter: Filter) -> Self {
         StreamWriter {
             to: Box::new(to),
@@ -81,7 +80,7 @@ impl fmt::Debug for StreamWriter {
 }
 
 impl StreamWriters {
-    /// Writes to these streams. `has_colours` says whether the words of `orch` may have colours.
+    /// Writes to these streams. `has_colours` says whether messages of `orch` may have colours.
     pub fn new(stdout: StreamWriter, stderr: StreamWriter, has_colours: bool) -> Self {
         StreamWriters {
             stdout,
@@ -92,7 +91,7 @@ impl StreamWriters {
         }
     }
 
-    /// Returns the number of writes, which tells whether anything was written in between.
+    /// Returns the number of writes, which shows whether anything was written in between.
     pub fn n_writes(&self) -> u64 {
         self.n_writes
     }
@@ -139,7 +138,7 @@ impl StreamWriters {
         self.writer(stream).write(lines);
     }
 
-    /// Ends the output of a command: what comes next begins a line.
+    /// Ends the output of a command: the next output begins a line.
     pub fn end_output(&mut self) {
         for writer in [&mut self.stdout, &mut self.stderr] {
             writer.end_text();
@@ -147,8 +146,8 @@ impl StreamWriters {
         }
     }
 
-    /// Ends the output of a command without adding a byte to it, except on a terminal, where what comes
-    /// next begins a line.
+    /// Ends the output of a command without adding a byte to it, except on a terminal, where the
+    /// next output begins a line.
     pub fn end_text(&mut self) {
         for writer in [&mut self.stdout, &mut self.stderr] {
             writer.end_text();
@@ -158,7 +157,7 @@ impl StreamWriters {
         }
     }
 
-    /// Writes lines of `orch` itself to stderr, with colours where they are wanted.
+    /// Writes messages of `orch` to stderr, with colours if they are wanted.
     pub fn say(&mut self, text: &str) {
         if self.has_colours {
             self.mark(text);
@@ -167,7 +166,7 @@ impl StreamWriters {
         }
     }
 
-    /// Writes lines for machines to stderr, as they are.
+    /// Writes lines for machines to stderr, unchanged.
     pub fn mark(&mut self, text: &str) {
         self.end_output();
         self.writer(Stream::Stderr).write(text.as_bytes());

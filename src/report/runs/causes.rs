@@ -1,6 +1,7 @@
-//! Why turns followed: what policies have asked for, back to the first turn, and what went wrong with them.
+//! The causes of follow-ups, back to the first turn, and the problems of policies.
 //!
-//! It names turns as the journals do, and knows neither stacks of the project nor what a policy says.
+//! This module names turns as the journals do. It knows neither stacks of the project nor the
+//! content of policies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,31 +12,30 @@ use crate::printable::printable;
 use crate::record::journal::{EvaluatedRecord, EvaluatedTurn, PolicyRecord, RunRecord};
 use crate::report::alike::{alike, names};
 
-/// How many turns of a chain are named.
 const NAMED: usize = 20;
 
-/// The causes of the turns of a run.
 pub(in crate::report) struct Causes<'a> {
-    /// What each run of the workflow knows: this one, and then the earlier ones, the latest first.
+    /// The causes known to each run of the workflow: this one, then earlier ones, the latest first.
     runs: Vec<RunCauses<'a>>,
 }
 
-/// What a run knows of the causes of its turns.
+/// The causes that a run knows.
 struct RunCauses<'a> {
     id: &'a str,
-    /// What asked for each turn of a stack that followed another one, by the number of the turn.
+    /// The request for each turn that followed another one, by stack and number of the turn.
     asked: HashMap<&'a str, BTreeMap<u32, Asked<'a>>>,
-    /// The stacks whose first turn here stands for one of an earlier run that policies may have asked for.
+    /// The stacks whose first turn here replaces one of an earlier run that policies may have
+    /// requested.
     resumed: BTreeSet<&'a str>,
     /// The number of the last turn of each stack.
     last: HashMap<&'a str, u32>,
 }
 
-/// What asked for a turn.
+/// The request for a turn.
 struct Asked<'a> {
     evaluated: &'a EvaluatedTurn,
     policies: &'a [String],
-    /// The run whose policies these were, by position.
+    /// The run of these policies, by position.
     run: usize,
 }
 
@@ -51,7 +51,7 @@ pub(in crate::report) struct Followed<'a> {
     more: bool,
 }
 
-/// A turn that policies have answered with another one.
+/// A turn after which policies requested another one.
 #[derive(Debug, Serialize)]
 struct Cause<'a> {
     stack: &'a str,
@@ -62,13 +62,13 @@ struct Cause<'a> {
     run: Option<&'a str>,
     /// How it ended, in the words of policies.
     state: &'a str,
-    /// The policies that asked for what follows it.
+    /// The policies that requested the next turn.
     policies: &'a [String],
     #[serde(skip)]
     evaluated: &'a EvaluatedRecord,
 }
 
-/// A turn that followed another one, with what the policies that asked for it have answered.
+/// A turn that followed another one, with the answers of the policies that requested it.
 #[derive(Serialize)]
 pub(super) struct AnsweredJson<'a> {
     turn: u32,
@@ -160,8 +160,8 @@ impl<'a> Causes<'a> {
         turns.into_iter().filter_map(followed).collect()
     }
 
-    /// Returns what asked for a turn of a run: its own policies, or those of an earlier run, in which it did not end
-    /// well.
+    /// Returns the request for a turn of a run, by its own policies, or by those of an earlier run
+    /// in which the turn did not succeed.
     fn asked(&self, run: usize, stack: &str, turn: u32) -> Option<&Asked<'a>> {
         let here = &self.runs[run];
         let own = here.asked.get(stack).and_then(|turns| turns.get(&turn));
@@ -188,7 +188,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// Returns what asked for the turn that policies have answered.
+    /// Returns the request for the turn after which policies requested this one.
     fn before(&self, asked: &Asked<'a>) -> Option<&Asked<'a>> {
         let EvaluatedTurn { evaluated, turn } = asked.evaluated;
         let run = match &evaluated.run {
@@ -213,7 +213,7 @@ impl<'a> Causes<'a> {
 }
 
 impl Cause<'_> {
-    /// Returns its name where the one that is named before it, if one is, belongs to this run.
+    /// Returns its name, given the run of the cause that is named before it.
     fn name(&self, run: Option<&str>) -> String {
         let run = self.run.filter(|it| Some(*it) != run);
         turn_name(self.stack, self.turn, run)
@@ -221,7 +221,7 @@ impl Cause<'_> {
 }
 
 impl Followed<'_> {
-    /// Returns what it followed: `turn 2 follows /a: FAILED, policy retry`, and what that followed itself.
+    /// Returns its chain of causes: `turn 2 follows /a: FAILED, policy retry`, and so on.
     pub(in crate::report) fn line(&self) -> String {
         let mut line = match self.turn {
             1 => "follows ".to_owned(),
@@ -242,7 +242,7 @@ impl Followed<'_> {
         line
     }
 
-    /// Returns the same where there is little room: `turn 2 ← retry ← /a`.
+    /// Returns the same in short form: `turn 2 ← retry ← /a`.
     pub(in crate::report) fn arrows(&self) -> String {
         let mut arrows = match self.turn {
             1 => "←".to_owned(),
@@ -264,7 +264,7 @@ impl Followed<'_> {
     }
 }
 
-/// Returns the stack of a turn, and which turn and run it was unless that goes without saying.
+/// Returns the stack of a turn, with the turn's number and the run unless they are obvious.
 fn turn_name(stack: &str, turn: u32, run: Option<&str>) -> String {
     let mut name = printable(stack).into_owned();
     if turn != 1 {
@@ -286,8 +286,8 @@ fn named(policies: &[String]) -> String {
     format!("{word} {}", printable(&policies.join(", ")))
 }
 
-/// Returns what went wrong with policies, and what they have asked for in vain, each as a sentence without
-/// control characters.
+/// Returns the problems of policies, and the follow-ups that did not run, each as a sentence
+/// without control characters.
 pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
     let mut problems = Vec::new();
     for EvaluatedTurn { evaluated, turn } in &record.evaluated {
@@ -305,6 +305,7 @@ pub(in crate::report) fn policy_problems(record: &RunRecord) -> Vec<String> {
             let why = match dropped.why.as_str() {
                 "unknown" if is_one => "no stack has that id or path".to_owned(),
                 "unknown" => "no stack has these ids or paths".to_owned(),
+                "ambiguous" => "the id of one stack is the path of another".to_owned(),
                 "excluded" if is_one => "`--exclude` leaves it out".to_owned(),
                 "excluded" => "`--exclude` leaves them out".to_owned(),
                 setting => {

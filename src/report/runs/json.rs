@@ -25,7 +25,7 @@ struct ListedJson<'a> {
     state: &'static str,
     #[serde(flatten)]
     known: Option<KnownJson<'a>>,
-    /// Why nothing more is known.
+    /// Why its data is missing.
     problem: Option<String>,
 }
 
@@ -88,7 +88,7 @@ struct RunJson<'a> {
     /// What stopped the run before its end.
     stops: Vec<StopJson<'a>>,
     stacks: Vec<StackRecordJson<'a>>,
-    /// What policies have answered.
+    /// The answers of policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evaluated: Vec<EvaluatedJson<'a>>,
 }
@@ -278,7 +278,7 @@ pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> i
     writeln!(out)
 }
 
-/// Writes that a run or a stack of it is unknown where its causes were to be written, in the form of other
+/// Writes that a run or a stack of it is unknown, in place of its causes and in the form of other
 /// refusals.
 pub fn write_causes_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
     let document = serde_json::json!({
@@ -297,8 +297,7 @@ pub fn write_causes_refusal_json(out: &mut impl Write, problem: &str) -> io::Res
     writeln!(out)
 }
 
-/// Writes that there is no such run, or no run at all where all were to be listed, in the form of other
-/// refusals.
+/// Writes that there is no such run, or no run to list, in the form of other refusals.
 pub fn write_run_refusal_json(
     out: &mut impl Write,
     problem: &str,

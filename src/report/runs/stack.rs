@@ -1,4 +1,4 @@
-//! A stack of a run, as reports show it.
+//! A stack of a run, for reports.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,6 @@ use crate::record::journal::{
 use crate::record::logs::{LogReader, Logs};
 use crate::report::failure::{REJECTED, STATE_LOST, after, failed, signal_name};
 
-/// A stack of a run.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::report) struct ShownStack<'a> {
     run: &'a ShownRun,
@@ -32,7 +31,6 @@ impl ShownRun {
 }
 
 impl<'a> ShownStack<'a> {
-    /// Returns its outcome in a word.
     pub(in crate::report) fn outcome(self) -> &'a str {
         self.run.word(&self.record.state)
     }
@@ -147,7 +145,7 @@ impl<'a> ShownStack<'a> {
     }
 }
 
-/// Returns why a stack that has ended did not succeed, if that is on record.
+/// Returns why a stack that has ended did not succeed, if recorded.
 pub(in crate::report) fn how_ended(ended: &EndedTurnRecord) -> Option<String> {
     if let Some(failure) = &ended.failure {
         let elapsed = Duration::from_millis(ended.elapsed_ms);

@@ -16,8 +16,8 @@ use crate::record::journal::{
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
 
-/// Writes a line for each run: id, time, how it went, how many stacks ended in
-/// which way, how long it took, and the command.
+/// Writes a line for each run: id, time, result, number of stacks by outcome, duration, and the
+/// command.
 pub fn write_runs(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<()> {
     let lines: Vec<[String; 6]> = runs.iter().map(columns).collect();
     let mut widths = [0; 5];
@@ -72,7 +72,7 @@ pub(in crate::report) fn words(command: &[Argument]) -> String {
     command_line(&words)
 }
 
-/// Counts the stacks by how they ended, and those that were left out.
+/// Counts the stacks by outcome, and those that were left out.
 fn counted(counts: &Counts, header: &Header) -> String {
     let counted = [
         (counts.succeeded, "succeeded"),
@@ -95,7 +95,7 @@ fn counted(counts: &Counts, header: &Header) -> String {
     parts.join(", ")
 }
 
-/// Returns how a run went, as the rest of a sentence.
+/// Returns the result of a run, as the rest of a sentence.
 fn phrase(state: RunStatus) -> &'static str {
     match state {
         RunStatus::Running => "is in progress",
@@ -108,7 +108,7 @@ fn phrase(state: RunStatus) -> &'static str {
     }
 }
 
-/// Writes what a run was meant to do, and how each stack ended.
+/// Writes the settings of a run, and how each stack ended.
 pub fn write_run(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     let header = &run.record.header;
     writeln!(
@@ -168,7 +168,7 @@ pub fn write_causes(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Re
     Ok(())
 }
 
-/// Returns the facts on record about the run as a whole, each with its name.
+/// Returns the recorded facts about the run as a whole, each with its name.
 pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
     let header = &run.record.header;
     let took = match &run.record.finished {
@@ -235,7 +235,7 @@ fn stopped(stop: &Stop) -> String {
     }
 }
 
-/// Returns a line for each attempt of a stack, unless the end of the stack says it all.
+/// Returns a line for each attempt of a stack, unless the end of the stack makes them redundant.
 fn attempts(stack: &StackRecord) -> impl Iterator<Item = String> {
     let is_one_of_several = stack.attempts.len() > 1;
     let attempts = stack.attempts.iter();

@@ -34,8 +34,8 @@ pub fn write_history(out: &mut impl Write, document: &Document) -> io::Result<()
     columns(out, &lines)
 }
 
-/// Counts the stacks of a write and names the first: `2 applied (/a, /b), 1 destroyed (/c)`. Those of a command are
-/// only named.
+/// Counts the stacks of a write and names the first: `2 applied (/a, /b), 1 destroyed (/c)`. The
+/// stacks of a manual command are only named.
 fn stacks_text(write: &document::Write) -> String {
     let stacks = &write.stacks;
     let of_run = [

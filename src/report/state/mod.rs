@@ -1,4 +1,4 @@
-//! The persistent graph as text and JSON.
+//! The state as text and JSON.
 
 mod history;
 mod recorded;
@@ -18,13 +18,13 @@ use crate::report::document::FORMAT;
 use crate::selection::recorded::dependencies;
 use crate::state::cfngin::CfnginGraph;
 use crate::state::document::{AttemptOutcome, Document, Entry};
-use crate::state::lock::Held;
+use crate::state::lock::LockConflict;
 use crate::state::timeline::Backup;
 
 /// How many characters of a commit are shown.
 const COMMIT: usize = 12;
 
-/// A document and what is known around it.
+/// A document with its lock, backups and address.
 #[derive(Debug)]
 pub struct ShownState {
     pub address: String,
@@ -35,7 +35,6 @@ pub struct ShownState {
     pub backups: Vec<Backup>,
 }
 
-/// The graph of the stacks on record.
 #[derive(Debug)]
 pub struct RecordedGraph {
     pub address: String,
@@ -54,7 +53,7 @@ fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes lines in columns; the last column is as wide as it is.
+/// Writes lines in columns; the last column is not padded.
 pub(super) fn columns<const N: usize>(
     out: &mut impl Write,
     lines: &[[String; N]],
@@ -84,7 +83,6 @@ fn short(commit: &str) -> String {
     printable(&short).into_owned()
 }
 
-/// Writes what there is to know of a document.
 pub fn write_state(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
     let document = &shown.document;
     let stacks = document.stacks.values();
@@ -117,10 +115,10 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
     let lock = document.lock.as_ref().map_or_else(
         || "free".to_owned(),
         |lock| {
-            let held = Held {
+            let held = LockConflict {
                 lock: Some(lock.clone()),
                 heard: shown.heard,
-                ..Held::default()
+                ..LockConflict::default()
             };
             format!("{held}; code {}", printable(&lock.code))
         },
@@ -160,7 +158,6 @@ pub fn write_state(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
     )
 }
 
-/// Writes a document and what is known around it as JSON.
 pub fn write_state_json(out: &mut impl Write, shown: &ShownState) -> io::Result<()> {
     #[derive(Serialize)]
     struct StateJson<'a> {
@@ -185,12 +182,10 @@ fn has_failed(entry: &Entry) -> bool {
     last.is_some_and(|last| last.outcome != AttemptOutcome::Succeeded)
 }
 
-/// Writes one entry.
 pub fn write_entry(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
     columns(out, &entry_lines(key, entry))
 }
 
-/// Returns the lines about one entry.
 pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
     let list = |texts: &[String]| {
         if texts.is_empty() {
@@ -280,7 +275,6 @@ pub(super) fn entry_lines(key: &str, entry: &Entry) -> Vec<[String; 2]> {
     lines
 }
 
-/// Writes one entry as JSON.
 pub fn write_entry_json(out: &mut impl Write, key: &str, entry: &Entry) -> io::Result<()> {
     #[derive(Serialize)]
     struct EntryJson<'a> {
@@ -327,7 +321,7 @@ pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Resul
     json(out, &BackupsJson { backups })
 }
 
-/// Writes as JSON the graph of the stacks on record, with what each runs right after.
+/// Writes the graph of the recorded stacks as JSON, with the direct predecessors of each.
 pub fn write_recorded_graph_json(out: &mut impl Write, graph: &RecordedGraph) -> io::Result<()> {
     #[derive(Serialize)]
     struct StackJson<'a> {
@@ -358,13 +352,13 @@ pub fn write_recorded_graph_json(out: &mut impl Write, graph: &RecordedGraph) ->
     json(out, &graph)
 }
 
-/// Writes the graph as `CFNgin` has it.
+/// Writes the graph in the format of `CFNgin`.
 pub fn write_cfngin_graph(out: &mut impl Write, graph: &CfnginGraph) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, graph)?;
     writeln!(out)
 }
 
-/// Writes as JSON why a command of `orch state` did nothing.
+/// Writes the refusal of an `orch state` command as JSON.
 pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
     json(
         out,

@@ -1,4 +1,4 @@
-//! The stacks on record, and how each stands.
+//! The recorded stacks with their statuses.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,16 +12,15 @@ use crate::printable::printable;
 use crate::report::standing::why_text;
 use crate::state::document::{Document, Entry};
 
-/// The stacks on record.
 #[derive(Debug)]
 pub struct StateList {
     pub address: String,
     pub document: Document,
-    /// How each stands, as far as that is known.
+    /// The status of each, as far as known.
     pub standings: BTreeMap<String, Standing>,
 }
 
-/// Writes the stacks on record: path, standing, commit, time and run of what is there.
+/// Writes the recorded stacks: path, status, and the commit, time and run of the last apply.
 pub fn write_recorded(out: &mut impl Write, list: &StateList) -> io::Result<()> {
     let line = |(key, entry): (&String, &Entry)| {
         let applied = entry.applied.as_ref();
@@ -49,14 +48,13 @@ pub fn write_recorded(out: &mut impl Write, list: &StateList) -> io::Result<()> 
     columns(out, &lines)
 }
 
-/// Writes the stacks on record as JSON.
 pub fn write_recorded_json(out: &mut impl Write, list: &StateList) -> io::Result<()> {
     #[derive(Serialize)]
     struct StackJson<'a> {
         path: &'a str,
         /// `null` outside of a git repository.
         status: Option<&'static str>,
-        /// Why, where it is not applied.
+        /// The reason, if it is not applied.
         why: Option<String>,
         #[serde(flatten)]
         entry: &'a Entry,

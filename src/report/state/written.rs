@@ -1,4 +1,4 @@
-//! What a command of `orch state` has written.
+//! The result of a writing `orch state` command.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::json;
 use crate::printable::printable;
 
-/// What a command has written, or would write.
+/// The change that a command has made, or would make.
 #[derive(Debug, Serialize)]
 pub struct Written {
     /// Whether nothing was written.
@@ -17,33 +17,32 @@ pub struct Written {
     pub lineage: String,
     /// Its serial afterwards.
     pub serial: u64,
-    /// The stacks whose entries are others now.
+    /// The stacks whose entries have changed.
     pub stacks: Vec<String>,
     #[serde(skip)]
     pub change: DocumentChange,
-    /// What else there is to say.
+    /// Further notes.
     #[serde(skip)]
     pub notes: Vec<String>,
 }
 
-/// What was done to the document.
+/// The kind of change to the document.
 #[derive(Debug)]
 pub enum DocumentChange {
     Created,
-    /// Each stack was, for instance, `tainted`.
+    /// Each stack was changed in this way, such as `tainted`.
     Each(&'static str),
     /// The first of the stacks was moved to the second.
     Moved,
     /// It was replaced with the backup of this serial.
     Restored(u64),
-    /// Its lock was taken away.
+    /// Its lock was removed.
     Unlocked {
         by: String,
         run: String,
     },
 }
 
-/// Says what a command has written.
 pub fn write_written(out: &mut impl Write, written: &Written) -> io::Result<()> {
     let stacks = written.stacks.iter().map(|stack| printable(stack));
     match &written.change {
@@ -66,7 +65,6 @@ pub fn write_written(out: &mut impl Write, written: &Written) -> io::Result<()> 
     }
 }
 
-/// Writes the same as JSON.
 pub fn write_written_json(out: &mut impl Write, written: &Written) -> io::Result<()> {
     json(out, written)
 }

@@ -1,4 +1,4 @@
-//! Why one stack runs after another, for people and for programs.
+//! Why one stack runs after another, as text and JSON.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::report::json::OriginJson;
 use crate::report::reasons::origins_text;
 use crate::selection::why::ChainLink;
 
-/// Two stacks, and what keeps them in order.
+/// Two stacks, and the constraints between them.
 #[derive(Debug)]
 pub struct Ordered<'a> {
     pub project: &'a Project,
@@ -20,9 +20,9 @@ pub struct Ordered<'a> {
     pub later: StackIndex,
     /// The stack that it may run after.
     pub earlier: StackIndex,
-    /// The constraints that make it so, if it does.
+    /// The constraints that order them like this, if they do.
     pub chain: Option<Vec<ChainLink>>,
-    /// The constraints that make it run before the other one, if it does.
+    /// The constraints that order them the other way round, if they do.
     pub reverse: Option<Vec<ChainLink>>,
 }
 
@@ -67,7 +67,6 @@ pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Resul
     Ok(())
 }
 
-/// Writes the same as JSON.
 pub fn write_why_after_json(
     out: &mut impl Write,
     ordered: &Ordered<'_>,

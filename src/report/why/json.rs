@@ -26,17 +26,16 @@ struct WhyJson<'a> {
     since: Option<SinceJson<'a>>,
     /// The stacks that the path names.
     stacks: Vec<PathJson<'a>>,
-    /// What is said about the stack, if the path names only one.
+    /// The explanation of the stack, if the path names only one.
     #[serde(flatten)]
     only: Option<StoryJson<'a>>,
-    /// What is said about each instance, if the path names several.
+    /// The explanation of each instance, if the path names several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     instances: Vec<StoryJson<'a>>,
     #[serde(flatten)]
     problems: ProblemsJson<'a>,
 }
 
-/// What is said about a stack.
 #[derive(Serialize)]
 struct StoryJson<'a> {
     #[serde(flatten)]
@@ -50,10 +49,10 @@ struct StoryJson<'a> {
     /// Why it is not.
     left_out: Vec<ReasonJson<'a>>,
     inputs: Vec<InputJson<'a>>,
-    /// The variables of `run.env` that `ignore_changes` leaves out.
+    /// The variables of `run.env` that `ignore_changes` excludes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ignored_variables: Vec<UseJson<'a>>,
-    /// What reads files whose paths cannot be determined.
+    /// The references to files whose paths cannot be determined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown_paths: Vec<UseJson<'a>>,
     /// The lifecycle rules, if any is in force.
@@ -81,18 +80,18 @@ struct NeighbourJson<'a> {
 struct WouldSelectJson<'a> {
     /// Flags to leave out in any case.
     leaving_out: Vec<String>,
-    /// What it takes to pass all filters; empty if it passes them.
+    /// The changes that let it pass all filters; empty if it passes them.
     filters: Vec<RemedyJson>,
     /// Alternatives to all of `filters` together.
     or: Vec<WayJson<'a>>,
 }
 
-/// What it takes to pass one filter.
+/// A change that lets a stack pass one filter.
 #[derive(Serialize)]
 struct RemedyJson {
     kind: &'static str,
     detail: String,
-    /// The flag that does it; `null` if it takes something else.
+    /// The flag for that; `null` if no flag helps.
     flag: Option<String>,
 }
 
@@ -100,7 +99,7 @@ struct RemedyJson {
 struct WayJson<'a> {
     kind: &'static str,
     detail: String,
-    /// The stack that would bring it in.
+    /// The stack that would add it.
     stack: Option<&'a str>,
     flag: Option<String>,
     file: Option<&'a str>,
@@ -168,7 +167,7 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
     }
 }
 
-/// Returns what leaves the stack out, with a separate entry for each trigger.
+/// Returns the obstacle that leaves the stack out, with a separate entry for each trigger.
 fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJson<'a>> {
     let kind = obstacle_kind(obstacle);
     let evidence = match obstacle {

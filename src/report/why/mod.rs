@@ -22,17 +22,17 @@ use crate::project::stack::Stack;
 use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 
-/// A question about a stack, and the answer.
+/// An explained stack.
 #[derive(Debug)]
 pub struct Story<'a> {
     pub question: &'a WhyQuestion<'a>,
-    /// The answer.
+    /// The explanation.
     pub why: &'a Why,
     /// A file that would trigger the stack if it counted.
     pub uncounted_trigger: Option<&'a ChangedFile>,
-    /// The variables of `run.env` that `ignore_changes` leaves out.
+    /// The variables of `run.env` that `ignore_changes` excludes.
     pub ignored_variables: &'a [Use],
-    /// What reads files whose paths cannot be determined.
+    /// The references to files whose paths cannot be determined.
     pub unknown_paths: &'a [Use],
     /// The policies that are attached to the stack.
     pub policies: Vec<&'a PolicyBlock>,
@@ -51,7 +51,7 @@ impl<'a> Story<'a> {
         self.question.query.changed.as_ref()
     }
 
-    /// Returns whether the stack would count as changed if no trigger said otherwise.
+    /// Returns whether the stack would count as changed without triggers.
     fn has_changed(&self) -> bool {
         let stack = &self.question.stack;
         self.changes().is_some_and(|changes| {
@@ -59,7 +59,6 @@ impl<'a> Story<'a> {
         })
     }
 
-    /// Returns what leaves the stack out.
     fn obstacle_text(&self, obstacle: &Obstacle) -> String {
         match obstacle {
             Obstacle::Unchanged => match self.changes() {
@@ -120,7 +119,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Returns what would make the stack count as changed.
+    /// Returns which change would make the stack count as changed.
     fn change_text(&self) -> String {
         let mut text = "a change of one of its inputs".to_owned();
         let uncounted = self.why.inputs.iter().flat_map(|input| &input.uncounted);
@@ -153,7 +152,8 @@ impl<'a> Story<'a> {
         format!("its changes are ignored{although}: {}", triggers.join("; "))
     }
 
-    /// Returns what the stack needs to pass a filter; `None` if the obstacle is not a filter.
+    /// Returns the flag or change that lets the stack pass a filter; `None` if the obstacle is no
+    /// filter.
     fn remedy(&self, obstacle: &Obstacle) -> Option<FilterRemedy> {
         let path = self.stack().path.as_str();
         let directory = self.stack().path.directory();
@@ -236,7 +236,8 @@ impl<'a> Story<'a> {
         (!tags.is_empty()).then(|| tags.join(":"))
     }
 
-    /// Returns what the stack needs to pass all filters; empty if it passes them or is selected.
+    /// Returns the changes that let the stack pass all filters; empty if it passes them or is
+    /// selected.
     fn remedies(&self) -> Vec<FilterRemedy> {
         let obstacles = self.why.obstacles.iter();
         obstacles
@@ -271,7 +272,7 @@ impl<'a> Story<'a> {
     }
 }
 
-/// What a stack needs to pass a filter.
+/// A change that lets a stack pass a filter.
 struct FilterRemedy {
     kind: &'static str,
     detail: String,

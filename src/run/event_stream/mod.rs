@@ -40,11 +40,11 @@ pub fn open_descriptor(number: u32) -> io::Result<File> {
 }
 
 impl Destination {
-    /// Parses what the user writes: `FILE` or `fd:N`.
+    /// Parses the argument of the user: `FILE` or `fd:N`.
     ///
     /// # Errors
     ///
-    /// If what follows `fd:` is not a number.
+    /// If the text after `fd:` is not a number.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("fd:") {
             None if text.is_empty() => Err("the file name is empty".to_owned()),

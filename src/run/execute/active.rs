@@ -12,7 +12,7 @@ pub(super) struct ActiveTurn<C> {
     pub(super) phase: Phase<C>,
 }
 
-/// How far a turn has come.
+/// The progress of a turn.
 #[derive(Clone, Copy)]
 pub(super) struct TurnStage {
     pub(super) begun: Instant,
@@ -33,7 +33,7 @@ pub(super) enum Phase<C> {
     Running {
         command: C,
         is_interrupted: bool,
-        /// What the command is interrupted for, if not for a signal.
+        /// Why the command is interrupted, if not because of a signal.
         overdue: Option<Failure>,
     },
     /// The next attempt is yet to come; the last one failed like this.
@@ -64,7 +64,7 @@ impl<C> ActiveTurn<C> {
         )
     }
 
-    /// Returns what its command is interrupted for, if not for a signal.
+    /// Returns why its command is interrupted, if not because of a signal.
     pub(super) fn overdue(&self) -> Option<Failure> {
         match &self.phase {
             Phase::Running { overdue, .. } => overdue.clone(),

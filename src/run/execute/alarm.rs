@@ -6,22 +6,22 @@ use std::time::Instant;
 
 use crate::run::turn::TurnIndex;
 
-/// What is to happen. One that has become pointless in the meantime does nothing when it is due.
+/// A scheduled action. If it is obsolete when it is due, it does nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alarm {
     /// The time of the run is over.
     Run,
     /// The time of an attempt is over.
     Attempt(TurnIndex, u32),
-    /// So is the time that it was given to end.
+    /// The grace period of an attempt is over.
     Grace(TurnIndex, u32),
-    /// It was killed, and is waited for no longer.
+    /// A killed command is no longer waited for.
     Lost(TurnIndex, u32),
     /// The next attempt begins.
     Retry(TurnIndex),
 }
 
-/// All that is to happen, the earliest first.
+/// All scheduled actions, the earliest first.
 #[derive(Debug, Default)]
 pub(super) struct Alarms(BinaryHeap<Reverse<(Instant, Alarm)>>);
 

@@ -1,7 +1,6 @@
 //! Commands as processes.
 //!
-//! A thread for each command reads what it prints, where that is to be kept, waits for its end, and
-//! tells the loop.
+//! A thread for each command reads its output where that is stored, waits for its end, and reports to the loop.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
-use super::attendant::{Attendants, Job};
 use super::retry::OutputWatch;
+use super::worker::{Job, WorkerPool};
 use super::{Control, Executor, OutputKeeper, Signal, StepEnd, StepReporter, StepStart, os};
 use crate::project::environment::{Environment, compose};
 use crate::record::logs::Stream;
@@ -35,8 +34,7 @@ pub struct Task {
     pub directory: PathBuf,
     /// Changes to our own environment.
     pub environment: Environment,
-    /// The file that its standard output goes to, instead of where the run shows it: an answer, which may
-    /// hold secrets.
+    /// The file for its standard output, which is an answer to `orch` and may hold secrets; the run does not show it.
     pub answer: Option<PathBuf>,
     /// Files that an earlier attempt may have left, which are removed before it starts.
     pub stale: Vec<PathBuf>,
@@ -51,7 +49,7 @@ impl Task {
         command
     }
 
-    /// Runs it, and returns what it prints to its standard output.
+    /// Runs it, and returns its standard output.
     ///
     /// # Errors
     ///
@@ -66,9 +64,9 @@ impl Task {
     }
 }
 
-/// What takes the output of one attempt, in a thread of its own.
+/// Receives the output of one attempt, in a thread of its own.
 pub trait Recorder: Send {
-    /// Returns the file that it is kept in.
+    /// Returns the file that stores it.
     fn log(&self) -> &Path;
 
     /// Takes the next bytes of a stream.
@@ -78,7 +76,7 @@ pub trait Recorder: Send {
     ///
     /// # Errors
     ///
-    /// If what was given before could not be kept, all or in part.
+    /// If some of the output could not be stored.
     fn end(&mut self) -> io::Result<()>;
 }
 
@@ -86,18 +84,17 @@ pub trait Recorder: Send {
 pub enum Streams<'a> {
     /// They are our own, stdin included.
     Live,
-    /// What is printed goes to a recorder; there is nothing to read.
+    /// Output is read by a recorder; there is no input.
     Recorded {
-        /// What commands print to.
         outlet: Outlet,
-        /// Returns what takes the output of an attempt, counted from 1, with all its steps.
+        /// Returns the recorder for an attempt, counted from 1, with all its steps.
         recorder: RecorderFor<'a>,
-        /// Keeps it if `orch` is killed.
+        /// Stores the output if `orch` is killed.
         keeper: OutputKeeper,
     },
 }
 
-/// What a command prints to.
+/// The destination of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlet {
     /// A pipe for each of its streams.
@@ -108,14 +105,14 @@ pub enum Outlet {
     Terminal,
 }
 
-/// Returns what takes the output of an attempt of a turn, counted from 1.
+/// Returns the recorder for an attempt of a turn, counted from 1.
 pub type RecorderFor<'a> = Box<dyn FnMut(TurnIndex, &Turn, u32) -> Box<dyn Recorder> + 'a>;
 
 /// Runs the steps of turns as processes.
 pub struct Commands<'a> {
     task: Box<dyn Fn(TurnIndex, usize) -> Result<Task, Failure> + 'a>,
     streams: Streams<'a>,
-    attendants: Attendants<Work>,
+    workers: WorkerPool<Work>,
 }
 
 impl<'a> Commands<'a> {
@@ -127,7 +124,7 @@ impl<'a> Commands<'a> {
         Commands {
             task: Box::new(task),
             streams,
-            attendants: Attendants::default(),
+            workers: WorkerPool::default(),
         }
     }
 }
@@ -166,7 +163,7 @@ impl Executor for Commands<'_> {
                     .keep(lock(&recording).recorder.log(), &pipes)
                     .map_err(|error| {
                         Failure::NotStarted(format!(
-                            "the process that keeps its output cannot be started: {error}"
+                            "the process that stores its output cannot be started: {error}"
                         ))
                     })?;
                 let reading = Reading {
@@ -190,7 +187,7 @@ impl Executor for Commands<'_> {
         if let Some(file) = &task.answer {
             // Its folder is private.
             let file = File::create(file).map_err(|error| {
-                Failure::NotStarted(format!("its answer cannot be kept: {error}"))
+                Failure::NotStarted(format!("its answer cannot be stored: {error}"))
             })?;
             command.stdout(file);
         }
@@ -207,7 +204,7 @@ impl Executor for Commands<'_> {
             Failure::NotStarted(problem)
         };
         // The waiting thread comes first: a command that nothing can wait for must not start.
-        let attendant = self.attendants.take().map_err(not_started)?;
+        let worker = self.workers.take().map_err(not_started)?;
         // The next step writes to the same log.
         let recording = reading
             .as_ref()
@@ -220,8 +217,8 @@ impl Executor for Commands<'_> {
         drop(command);
         let process = child.id();
         debug!(process, "started");
-        attendant.attend(Work {
-            attended: AttendedProcess {
+        worker.run(Work {
+            monitored: MonitoredProcess {
                 child,
                 has_own_group,
                 life: life.clone(),
@@ -243,7 +240,7 @@ impl Executor for Commands<'_> {
 
 /// A command that has been started.
 pub struct Running {
-    /// What takes its output, if another step follows.
+    /// The recorder of its output, if another step follows.
     recording: Option<Arc<Mutex<OutputRecording>>>,
     process: u32,
     started: Instant,
@@ -252,7 +249,7 @@ pub struct Running {
     life: Arc<Mutex<ProcessLife>>,
 }
 
-/// What the loop and the attendant share about a command.
+/// State of a command that the loop and the worker share.
 #[derive(Debug, Default)]
 struct ProcessLife {
     /// Whether we have interrupted, terminated or killed it.
@@ -273,7 +270,7 @@ impl Control for Running {
             return !self.has_own_group;
         }
         life.has_reacted = true;
-        // The terminal reaches what was running at that moment.
+        // The terminal signals the processes that run at that moment.
         let has_reached = signal.is_some_and(|signal| {
             !self.has_own_group && !signal.from_process && signal.at > self.started
         });
@@ -294,11 +291,11 @@ impl Control for Running {
     }
 }
 
-/// A command, as the thread sees it that stays with it to its end.
+/// A command, as seen by the thread that waits for it.
 ///
-/// Its end is the end of its process, or, once we have signalled it, of its whole process group: a
-/// wrapper may die of an interrupt at once while what it started needs a while.
-struct AttendedProcess {
+/// It ends when its process ends, or, once we have signalled it, when its whole process group ends: a wrapper may die
+/// of an interrupt at once while its children need a while.
+struct MonitoredProcess {
     child: Child,
     has_own_group: bool,
     life: Arc<Mutex<ProcessLife>>,
@@ -307,13 +304,13 @@ struct AttendedProcess {
 }
 
 /// How often to check whether a process group has ended.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Every how many checks a more expensive one is due.
 const THOROUGHLY: u32 = 20;
 
-impl AttendedProcess {
-    /// Returns whether what is waited for has ended. A later reaction may still make us wait for more.
+impl MonitoredProcess {
+    /// Returns whether the process or group to wait for has ended. A later reaction may extend the wait.
     fn has_ended(&mut self) -> bool {
         let life = self.life.clone();
         let mut life = lock(&life);
@@ -351,7 +348,7 @@ impl AttendedProcess {
         // Reaping and the first check happen under one lock: a free process number must not be signalled.
         while !life_now.is_over && !self.look(&mut life_now) {
             drop(life_now);
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
             life_now = lock(&life);
         }
         drop(life_now);
@@ -383,27 +380,27 @@ struct Reading {
     kept: os::Kept,
 }
 
-/// What an attendant does.
+/// The job of a worker.
 struct Work {
-    attended: AttendedProcess,
-    /// How the terminal was set before a command that has it.
+    monitored: MonitoredProcess,
+    /// The terminal settings before a command that has the terminal.
     terminal: Option<os::TerminalModes>,
     reading: Option<Reading>,
     end: StepReporter,
 }
 
 impl Job for Work {
-    /// Reads what a command prints until it ends. Returns what reports the end.
-    fn carry_out(self) -> impl FnOnce() {
+    /// Reads the output of a command until it ends. Returns the function that reports the end.
+    fn execute(self) -> impl FnOnce() {
         let Work {
-            mut attended,
+            mut monitored,
             terminal,
             reading,
             end,
         } = self;
-        let has_own_group = attended.has_own_group;
+        let has_own_group = monitored.has_own_group;
         let wants_terminal = || {
-            // Without a group of its own, the shell has stopped `orch` as well and says so.
+            // Without a group of its own, the shell has stopped `orch` as well and reports that.
             if has_own_group {
                 end.wants_terminal();
             }
@@ -417,9 +414,9 @@ impl Job for Work {
                 recording,
                 kept,
             } = reading;
-            let process = attended.child.id();
+            let process = monitored.child.id();
             let on_output = |stream, bytes: &[u8]| lock(&recording).output(stream, bytes);
-            let has_ended = || attended.has_ended();
+            let has_ended = || monitored.has_ended();
             let read = pipes.read(process, on_output, wants_terminal, has_ended);
             drop(kept);
             let mut recording = lock(&recording);
@@ -429,8 +426,8 @@ impl Job for Work {
             changes = recording.summary.end();
             output_lost = kept.err().map(|error| error.to_string()).or(read.err());
         }
-        let result = result(attended.wait(wants_terminal));
-        // It could not do that itself: it may have switched the echo off to ask for a password.
+        let result = result(monitored.wait(wants_terminal));
+        // It could not restore the terminal itself: it may have switched the echo off to ask for a password.
         if let (Some(terminal), Err(Failure::Signalled(_))) = (terminal, &result) {
             terminal.restore();
         }

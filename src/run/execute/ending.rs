@@ -1,4 +1,4 @@
-//! The loop where turns end, and what that means for others.
+//! The end of turns in the loop, and its effect on other turns.
 
 use std::time::Duration;
 
@@ -31,14 +31,14 @@ impl<E: Executor> RunLoop<'_, E> {
         };
         self.report_end(ending.clone());
         if ending.outcome == Outcome::Unconfirmed {
-            // It is not over: nobody asks what follows.
+            // The turn is not over: policies are not asked.
             return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
         }
         self.ask_meaning(&ending);
     }
 
-    /// Lets the failed turns count again that a turn stood for, since it has done nothing. Returns whether there
-    /// were any: those before a turn of the stack that has succeeded are made up for.
+    /// Counts the failed turns again that a turn replaced, because it did nothing. Returns whether there were any.
+    /// Failures before a succeeded turn of the stack stay replaced.
     fn lets_failures_count(&mut self, turn: TurnIndex) -> bool {
         let stack = &self.turns[turn.get()].stack;
         let is_same = |other: TurnIndex| self.turns[other.get()].stack == *stack;
@@ -54,7 +54,7 @@ impl<E: Executor> RunLoop<'_, E> {
         replaced.len() < n_replaced
     }
 
-    /// Cancels the turns that the run began with: nobody has approved them.
+    /// Cancels the initial turns, which were not approved.
     pub(super) fn reject(&mut self) {
         self.ending.get_or_insert(CancelCause::Rejected);
         self.schedule.stop_all_but_answers();
@@ -64,12 +64,12 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Asks what a turn that has ended means for others.
+    /// Asks for the effect of an ended turn on others.
     fn ask_meaning(&mut self, ending: &Ending) {
         let turn = ending.turn;
         let succeeded = ending.outcome == Outcome::Succeeded;
         if self.signals > 1 {
-            // Nobody waits for an answer any more.
+            // No one waits for an answer any more.
             return self.settle(turn, succeeded, Settlement::by_itself(succeeded));
         }
         let later = SettlementSender {
@@ -83,7 +83,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Cancels a turn that never starts, since another one failed.
+    /// Cancels a turn that never starts, because another one failed.
     pub(super) fn cancel(&mut self, turn: TurnIndex) {
         let cause = self.ending.unwrap_or(CancelCause::Stuck);
         self.schedule.cancel(turn);
@@ -97,7 +97,7 @@ impl<E: Executor> RunLoop<'_, E> {
         self.ending.is_some_and(|cause| !cause.is_answered())
     }
 
-    /// Lets others go on, or not, after a turn that has ended.
+    /// Starts or blocks the turns after an ended one.
     pub(super) fn settle(&mut self, turn: TurnIndex, succeeded: bool, settlement: Settlement) {
         let counts_as_success = settlement.counts_as_success;
         self.add(settlement);
@@ -116,7 +116,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Adds the turns that follow, and tells what policies have answered.
+    /// Adds the turns that follow, and reports the answers of policies.
     pub(super) fn add(&mut self, settlement: Settlement) {
         for added in settlement.added {
             let (number, skipped) =
@@ -154,7 +154,7 @@ impl<E: Executor> RunLoop<'_, E> {
         self.summary.endings.push(ending);
     }
 
-    /// Once nothing new starts, neither does another attempt.
+    /// Cancels pending retries, because nothing new starts.
     pub(super) fn give_up_retries(&mut self) {
         if self.ending.is_none() {
             return;

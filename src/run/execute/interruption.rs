@@ -1,4 +1,4 @@
-//! The loop where something interrupts its commands: time limits, signals, and a run that is halted.
+//! Interruptions in the loop: time limits, signals, and the end of the run.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,7 @@ use super::{Executor, Settlement, Signal, StepEnd};
 use crate::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};
 use crate::run::turn::{Step, TurnIndex};
 
-/// How long a command that was killed is waited for. One that hangs in the kernel, or whose output
-/// nobody takes from us, may never end.
+/// How long to wait for a killed command. It may never end if it hangs in the kernel, or if its output is not read.
 const LAST_WAIT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 5000 });
 
 /// A signal that follows an equal one faster than a person could send it is the same one, delivered
@@ -18,7 +17,7 @@ const LAST_WAIT: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 50
 pub(super) const ECHO: Duration = Duration::from_millis(30);
 
 impl<E: Executor> RunLoop<'_, E> {
-    /// Does what is due.
+    /// Performs a due action.
     pub(super) fn alarm(&mut self, alarm: Alarm) {
         match alarm {
             Alarm::Run => {
@@ -88,7 +87,7 @@ impl<E: Executor> RunLoop<'_, E> {
         active.is_some_and(|active| active.is_running(attempt, None))
     }
 
-    /// Interrupts a command that can no longer succeed, and makes sure that it ends.
+    /// Interrupts a command that can no longer succeed, and ensures that it ends.
     pub(super) fn overdue(&mut self, turn: TurnIndex, failure: Failure) {
         let grace = self.grace;
         let Some(active) = self.active.get_mut(&turn) else {
@@ -120,8 +119,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Ends what waits for somebody outside once the run is being ended: questions, which are as if
-    /// they had never been asked.
+    /// Withdraws open questions when the run is being ended, as if they had never been asked.
     pub(super) fn halt(&mut self) {
         self.schedule.stop();
         let is_question = |turn: TurnIndex, step: usize| {
@@ -141,7 +139,7 @@ impl<E: Executor> RunLoop<'_, E> {
                 .ending
                 .filter(|cause| attempt > 1 && !cause.is_answered());
             if let (Some(cause), Some(active)) = (cause, self.active.get_mut(&turn)) {
-                // An earlier attempt has done something.
+                // An earlier attempt has taken effect.
                 active.phase.react(Reaction::Interrupt, None);
                 self.turn_ended(turn, Outcome::Failed(cut_short(cause, true)));
             } else if let Some(mut active) = self.active.remove(&turn) {
@@ -151,7 +149,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Stops waiting for what ended turns mean.
+    /// Stops waiting for the effect of ended turns.
     fn give_up_settlements(&mut self) {
         self.n_earlier = 0;
         for (turn, succeeded) in std::mem::take(&mut self.unsettled) {

@@ -1,8 +1,8 @@
-//! A process that keeps the output of commands if `orch` is killed.
+//! A process that stores the output of commands if `orch` is killed.
 //!
 //! A command that prints to a pipe without a reader dies of SIGPIPE, and Terraform then loses its state. So a second
-//! process holds our ends of the pipes open. It reads nothing as long as `orch` lives. Once the socket between the two
-//! is closed, it appends the further output of the commands to their logs, until they have ended.
+//! process holds our ends of the pipes open. It reads nothing as long as `orch` lives. Once the socket between the
+//! two is closed, it appends the further output of the commands to their logs, until they have ended.
 //!
 //! A message on the socket has its length and the number of an output. If the output starts, its streams and the path
 //! of its log follow, with the descriptors of its pipes.
@@ -40,9 +40,9 @@ const MAX_PIPES: usize = 2;
 const MAX_MESSAGE: usize = 64 << 10;
 
 /// How long a message may wait for room in the socket.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Starts the process with the first command, and sends it the outputs to keep.
+/// Starts the process with the first command, and sends it the outputs to store.
 pub struct OutputKeeper {
     command: Vec<OsString>,
     socket: Option<Socket>,
@@ -53,14 +53,14 @@ pub struct OutputKeeper {
 /// The socket to the process; none once it has failed.
 type Socket = Arc<Mutex<Option<UnixStream>>>;
 
-/// An output that is kept until this is dropped.
+/// An output that the process stores until this is dropped.
 pub(in crate::run::execute) struct Kept {
     number: u64,
     socket: Socket,
 }
 
 impl OutputKeeper {
-    /// Returns one that starts the process with this command: the program and its arguments.
+    /// Creates one that starts the process with this command: the program and its arguments.
     pub fn new(command: Vec<OsString>) -> Self {
         assert!(!command.is_empty(), "a command has a program");
         OutputKeeper {
@@ -92,7 +92,7 @@ impl OutputKeeper {
         {
             return Ok(Kept { number, socket });
         }
-        // This is the first output, or somebody has killed the process.
+        // This is the first output, or the process was killed.
         let socket = Arc::new(Mutex::new(Some(start(&self.command)?)));
         self.socket = Some(socket.clone());
         tell(&socket, &body, &ends)?;
@@ -111,7 +111,7 @@ impl Drop for Kept {
 /// Starts the process, in a group of its own: signals to our group do not reach it.
 fn start(command: &[OsString]) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
-    ours.set_write_timeout(Some(PATIENCE))?;
+    ours.set_write_timeout(Some(SEND_TIMEOUT))?;
     Command::new(&command[0])
         .args(&command[1..])
         .arg0("orch")
@@ -123,7 +123,7 @@ fn start(command: &[OsString]) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-/// Sends a message. If that fails, no further ones are sent.
+/// Sends a message. After a failure, no further messages are sent.
 fn tell(socket: &Socket, body: &[u8], ends: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
     let stream = socket.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -153,7 +153,7 @@ struct Output {
     pipes: Pipes,
 }
 
-/// Runs as the process: keeps the outputs that arrive on standard input, until all have ended.
+/// Runs as the process: stores the outputs that arrive on standard input, until all have ended.
 ///
 /// # Errors
 ///
@@ -175,7 +175,7 @@ pub fn keep_output() -> io::Result<()> {
         thread::spawn(move || {
             let mut log = LogWriter::resume(output.log).ok();
             output.pipes.read_to_end(|stream, bytes| {
-                // The command goes on, even if nothing more can be written.
+                // The command continues even if nothing more can be written.
                 if let Some(writer) = &mut log
                     && writer.write(stream, bytes).is_err()
                 {

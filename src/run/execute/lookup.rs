@@ -1,7 +1,7 @@
-//! Which file a program's name means in a stack.
+//! Finds the file of a program for each stack.
 //!
-//! A name with a `/` is a path, taken from the stack directory; any other is looked for in the
-//! `PATH` that the command will have. Done for all stacks before the first command starts.
+//! A name with a `/` is a path relative to the stack directory; any other is looked up in the `PATH` of the command.
+//! All stacks are checked before the first command starts.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,6 @@ use crate::on_disk::if_there;
 /// A program that cannot be run in a stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum LookupError {
-    /// No directory of the `PATH` has it.
     #[error("program `{0}` was not found in the PATH")]
     NotInPath(String),
     /// The path does not exist; a relative one starts at the stack directory.
@@ -23,7 +22,7 @@ pub enum LookupError {
     /// The file is not executable; a relative path starts at the stack directory.
     #[error("program `{0}` is not an executable file")]
     NotExecutable(PathBuf),
-    /// The file system does not tell whether it is there; the text says why.
+    /// The file system reports an error; the text says which.
     #[error("program `{0}` cannot be looked up: {1}")]
     Unreadable(PathBuf, String),
 }
@@ -32,7 +31,7 @@ pub enum LookupError {
 #[derive(Debug)]
 pub struct ProgramFinder {
     program: OsString,
-    /// What was found in a `PATH`, for those that do not depend on the stack directory.
+    /// The results for each `PATH` that does not depend on the stack directory.
     by_path: HashMap<OsString, Result<PathBuf, LookupError>>,
 }
 
@@ -65,7 +64,7 @@ impl ProgramFinder {
         let Some(path) = path else {
             return Err(self.not_in_path());
         };
-        // An empty or relative entry means something else in each stack.
+        // An empty or relative entry is another directory in each stack.
         if std::env::split_paths(path).any(|entry| entry.is_relative()) {
             return self.search(directory, path);
         }

@@ -1,40 +1,35 @@
 //! Runs the steps of turns.
 //!
-//! One loop owns the schedule, the running commands and time. It reads one channel, to which the
-//! threads that wait for commands and the one that receives signals send. It reports its decisions as
-//! [`RunEvent`](crate::run::event::RunEvent)s and never sees what commands print.
+//! One loop owns the schedule, the running commands and time. Threads that wait for commands, and one that receives
+//! signals, send it messages through one channel. The loop reports its decisions as
+//! [`RunEvent`](crate::run::event::RunEvent)s and never sees the output of commands.
 //!
-//! The loop starts commands through an [`Executor`] and knows nothing of processes. [`Commands`] runs
-//! them as processes.
+//! The loop starts commands through an [`Executor`] and doesn't know processes. [`Commands`] runs them as processes.
 //!
 //! # Signals
 //!
-//! A command must be interrupted exactly once: terraform gives up its lock cleanly on the first
-//! interrupt and loses it on the second. Two cases:
+//! A command must be interrupted exactly once: terraform frees its lock cleanly on the first interrupt and loses it
+//! on the second. There are two cases:
 //!
-//! - A command that has the terminal, since we are in front of one and share our streams, runs in our
-//!   process group, so that prompts work. A Ctrl-C then reaches it without our doing, and only a signal
-//!   that a process sent to `orch` is passed on. (If it was sent to the whole group, that is once too
-//!   often, but nobody can tell.)
-//! - Every other command has a process group of its own. Whether a signal was sent to `orch` alone
-//!   or to its whole group, the command gets it from us and nobody else, and so do the processes
-//!   that it has started.
+//! - A command that has the terminal, because `orch` is in the foreground and shares its streams, runs in our process
+//!   group, so that prompts work. A Ctrl-C reaches it directly, and only a signal that a process sent to `orch` is
+//!   passed on. (One that was sent to the whole group reaches the command twice; it cannot be distinguished.)
+//! - Every other command has a process group of its own. Whether a signal was sent to `orch` or to its whole group, the
+//!   command and its children get it only from us.
 //!
-//! What is passed on is an interrupt, or SIGTERM as it is, which terraform takes for one; a hang-up
-//! or a quit would end it at once, and leave its lock behind.
+//! SIGTERM is passed on as it is, because terraform treats it as an interrupt. All others are passed on as an
+//! interrupt: a hang-up or a quit would end terraform at once, and leave its lock behind.
 //!
-//! After the first signal nothing new starts; a second one terminates the commands, a third kills
-//! them. A command that takes too long gets the same interrupt, and is killed after a while. What has
-//! been killed and does not end is soon given up, and if the loop itself takes no signals any more,
-//! being stuck in writing what nobody reads, they end the process. So the third signal, or the fourth,
-//! is always the last that it takes.
+//! After the first signal nothing new starts; a second one terminates the commands, a third kills them. A command that
+//! takes too long gets the same interrupt, and is killed after the grace period. A killed command that does not end is
+//! soon abandoned. If the loop itself is blocked by output that no one reads, further signals end the process. So the
+//! third or the fourth signal always ends the run.
 //!
-//! A command in a process group of its own cannot have the terminal: the kernel stops it when it
-//! asks, as `ssh` does for a password. It would stay so for ever, so it fails, in the same way.
+//! A command in a process group of its own cannot have the terminal: the kernel stops it when it asks, as `ssh` does
+//! for a password. It would be stopped forever, so it is interrupted and fails.
 
 mod active;
 mod alarm;
-mod attendant;
 mod command;
 mod ending;
 mod interruption;
@@ -43,6 +38,7 @@ mod retry;
 mod run_loop;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 #[cfg_attr(unix, path = "unix.rs")]
 #[cfg_attr(not(unix), path = "other.rs")]
@@ -65,14 +61,14 @@ use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
-/// What a run does.
+/// A run to execute.
 #[derive(Debug)]
 pub struct Execution {
-    /// What may start when.
+    /// Decides which turn may start.
     pub schedule: Schedule,
     /// The turns it begins with, in the sequence of a serial run, as the schedule numbers them.
     pub turns: Vec<Turn>,
-    /// What each turn allows its steps.
+    /// The limits and retries of each turn.
     pub attempts: Vec<Attempts>,
     /// How long the whole run may take.
     pub timeout: Option<Duration>,
@@ -82,21 +78,19 @@ pub struct Execution {
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
-    /// How many turns of earlier runs have ended without anybody knowing what they mean: nothing starts before
-    /// that is told.
+    /// How many turns of earlier runs still need an answer of policies. Nothing starts before.
     pub n_earlier: usize,
-    /// Whether nobody has approved the turns that it begins with: none of them starts, and only what answers that
-    /// does.
+    /// Whether the initial turns were not approved: none of them starts, only turns that answer to that do.
     pub is_rejected: bool,
 }
 
-/// Starts commands, and decides what their ends mean.
+/// Starts commands, and decides the effect of their ends.
 pub trait Executor {
     /// A command that is running, or a question that is open.
     type Command: Control;
 
-    /// Returns whether there is anything to do in a step that is about to start; if not, the next one is
-    /// looked at. A turn without such a step succeeds.
+    /// Returns whether there is anything to do in a step that is about to start; if not, the next step follows. A
+    /// turn without such a step succeeds.
     ///
     /// # Errors
     ///
@@ -109,16 +103,16 @@ pub trait Executor {
     ///
     /// # Errors
     ///
-    /// If it cannot be started; the end is not told then.
+    /// If it cannot be started; then no end is reported.
     fn start(&mut self, start: StepStart<'_, Self::Command>) -> Result<Self::Command, Failure>;
 
-    /// Returns whether a turn that ends now has left undone what nobody has approved.
+    /// Returns whether a turn ends without doing something that needed approval and had none.
     fn is_unconfirmed(&self, _turn: TurnIndex) -> bool {
         false
     }
 
-    /// Returns what a turn that has ended means for others, or nothing if that is reported later, once,
-    /// from any thread. Until then nothing behind the turn starts.
+    /// Returns the effect of an ended turn on others, or `None` if it is reported later, once, from any thread. Until
+    /// then, no turn behind it starts.
     fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         drop(later);
         Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
@@ -149,24 +143,24 @@ pub struct StepStart<'a, C> {
     pub attempt: u32,
     /// The position of the step among those of the turn.
     pub step: usize,
-    /// What the turn allows its steps.
+    /// The limits and retries of the turn.
     pub attempts: &'a Attempts,
     /// The step before, in the same attempt: they share the log.
     pub previous: Option<C>,
-    /// Takes the end.
+    /// Receives the end.
     pub end: StepReporter,
 }
 
-/// What a turn that has ended means for others.
+/// The effect of an ended turn on others.
 #[derive(Debug)]
 pub struct Settlement {
-    /// Whether what comes after it goes on as after a success.
+    /// Whether later turns run as after a success.
     pub counts_as_success: bool,
-    /// Turns to add. One at the node of a failed turn that counts as a success stands for that one.
+    /// Turns to add. One at the node of a failed turn that counts as a success replaces that one.
     pub added: Vec<AddedTurn>,
     /// Turns that have not started and answer a failure from now on.
     pub answering: Vec<TurnIndex>,
-    /// What policies have answered, if any was asked.
+    /// The answers of policies, if any was asked.
     pub evaluated: Option<Arc<TurnEvaluation>>,
 }
 
@@ -174,20 +168,18 @@ pub struct Settlement {
 #[derive(Debug)]
 pub struct AddedTurn {
     pub turn: Turn,
-    /// What it allows its steps.
     pub attempts: Attempts,
-    /// Why it is added, if policies ask for it.
+    /// The reason, if policies requested it.
     pub follows: Option<FollowReason>,
-    /// Where it stands in the order.
     pub node: usize,
-    /// Breaks ties: the lower goes first.
+    /// Breaks ties: the lowest runs first.
     pub rank: u32,
-    /// Whether it answers a failure: it runs whatever happens after one.
+    /// Whether it answers a failure: it runs even after one.
     pub answers_failure: bool,
 }
 
 impl Settlement {
-    /// Returns what a success or a failure means by itself.
+    /// Returns the default effect of a success or a failure.
     pub fn by_itself(succeeded: bool) -> Self {
         Settlement {
             counts_as_success: succeeded,
@@ -198,7 +190,7 @@ impl Settlement {
     }
 }
 
-/// Reports to the loop, later, what a turn that has ended means for others.
+/// Reports the effect of an ended turn to the loop, later.
 #[derive(Debug)]
 pub struct SettlementSender {
     sender: Sender<Message>,
@@ -207,28 +199,28 @@ pub struct SettlementSender {
 }
 
 impl SettlementSender {
-    /// Reports it. A run that is being ended ignores it.
+    /// Reports it. A run that is ending ignores it.
     pub fn tell(mut self, settlement: Settlement) {
         let turn = self.turn;
         self.is_told = true;
-        // If the loop is gone, nobody is interested.
+        // Without a loop, no one needs it.
         _ = self.sender.send(Message::Settled { turn, settlement });
     }
 }
 
-/// Tells the loop what turns of earlier runs mean, from any thread.
+/// Reports the effect of turns of earlier runs to the loop, from any thread.
 #[derive(Debug)]
 pub struct EarlierSender(Sender<Message>);
 
 impl EarlierSender {
-    /// Tells what one of them means.
+    /// Reports the effect of one of them.
     pub fn tell(&self, settlement: Settlement) {
-        // If the loop is gone, nobody is interested.
+        // Without a loop, no one needs it.
         _ = self.0.send(Message::Earlier(settlement));
     }
 }
 
-/// Whoever should have told is gone, perhaps by a panic: the run must not wait for ever.
+/// A dropped sender, perhaps after a panic, must not leave the run waiting forever.
 impl Drop for SettlementSender {
     fn drop(&mut self) {
         if !self.is_told {
@@ -272,7 +264,7 @@ pub struct StepEnd {
 }
 
 impl StepReporter {
-    /// Reports that the command asked for the terminal and was stopped for that; the end comes later.
+    /// Reports that the command was stopped because it asked for the terminal; the end follows later.
     fn wants_terminal(&self) {
         _ = self.sender.send(Message::WantsTerminal {
             turn: self.turn,
@@ -281,9 +273,8 @@ impl StepReporter {
         });
     }
 
-    /// Reports it.
     pub fn tell(self, end: StepEnd) {
-        // If the loop is gone, nobody is interested.
+        // Without a loop, no one needs it.
         _ = self.sender.send(Message::Ended {
             turn: self.turn,
             attempt: self.attempt,
@@ -311,13 +302,12 @@ enum Message {
         turn: TurnIndex,
         settlement: Settlement,
     },
-    /// Nobody will ever tell what a turn means.
+    /// The effect of a turn will never be reported.
     Unsettled(TurnIndex),
-    /// What a turn of an earlier run means.
+    /// The effect of a turn of an earlier run.
     Earlier(Settlement),
-    /// Nobody will tell of further turns of earlier runs.
+    /// No further effects of turns of earlier runs will be reported.
     NoMoreEarlier,
-    /// Why.
     StateLost(String),
     /// A wait is over.
     Woken,
@@ -335,10 +325,10 @@ pub struct Signal {
     pub at: Instant,
 }
 
-/// What the loop reads.
+/// The messages to the loop.
 #[derive(Debug)]
 pub struct Inbox {
-    // Dropped first: whoever cannot send any more knows that nobody receives here.
+    // Dropped first: a closed channel tells the signal thread that the loop has ended.
     signals: Option<os::Signals>,
     sender: Sender<Message>,
     receiver: Receiver<Message>,
@@ -355,12 +345,12 @@ impl Inbox {
         }
     }
 
-    /// Returns what tells the loop what turns of earlier runs mean.
+    /// Returns the sender for effects of turns of earlier runs.
     pub(in crate::run) fn earlier(&self) -> EarlierSender {
         EarlierSender(self.sender.clone())
     }
 
-    /// Returns what tells the loop that the state is lost, from any thread.
+    /// Returns the sender that reports a lost state, from any thread.
     pub(in crate::run) fn state_alarm(&self) -> StateAlarm {
         StateAlarm(self.sender.clone())
     }
@@ -377,14 +367,13 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// Returns what ends a wait early, from any thread.
+    /// Returns a function that ends a wait early, from any thread.
     pub fn alarm(&self) -> impl FnOnce() + Send + use<> {
         let sender = self.sender.clone();
         move || _ = sender.send(Message::Woken)
     }
 
-    /// Waits while there is nothing to end. A signal that arrives does what it does without the inbox: it
-    /// ends the process.
+    /// Waits while no command runs. A signal has its default effect: it ends the process.
     pub fn sleep(&self, duration: Duration) {
         if let Ok(Message::Signal(signal)) = self.receiver.recv_timeout(duration) {
             os::end_process(signal.number);
@@ -392,14 +381,13 @@ impl Inbox {
     }
 }
 
-/// Tells the loop that what happens can no longer be put recorded: nothing new starts, and what runs goes
-/// on.
+/// Tells the loop that results can no longer be recorded: nothing new starts, and running commands continue.
 #[derive(Debug)]
 pub(in crate::run) struct StateAlarm(Sender<Message>);
 
 impl StateAlarm {
     pub(in crate::run) fn ring(&self, why: &impl fmt::Display) {
-        // If the loop is gone, nobody is interested.
+        // Without a loop, no one needs it.
         _ = self.0.send(Message::StateLost(why.to_string()));
     }
 }
@@ -443,4 +431,4 @@ pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
 }
 
 /// How long a signal that has arrived may take to come through the channel.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(1);

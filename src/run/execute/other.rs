@@ -37,7 +37,7 @@ pub(super) fn is_interactive() -> bool {
     true
 }
 
-/// Consoles are not set by programs that end without notice.
+/// Empty: here, a killed program leaves console modes as they were.
 pub(super) struct TerminalModes;
 
 impl TerminalModes {
@@ -63,7 +63,7 @@ pub(super) fn start_problem(error: &io::Error) -> String {
 
 pub(super) fn wait_without_reaping(_process: u32, _wants_terminal: impl Fn()) {}
 
-/// Whatever waits asks for the exit status, which takes until the end.
+/// The waiting thread asks for the exit status, which blocks until the end.
 pub(super) fn has_ended(_process: u32) -> bool {
     true
 }
@@ -82,14 +82,13 @@ pub(super) fn resume(_process: u32) {}
 
 pub(super) fn kill(_process: u32, _whole_group: bool) {}
 
-/// Keeps nothing: what ends `orch` ends its commands too.
+/// Stores nothing: a signal that ends `orch` ends its commands too.
 #[derive(Debug)]
 pub struct OutputKeeper;
 
 pub(super) struct Kept;
 
 impl OutputKeeper {
-    /// Returns one that does nothing.
     pub fn new(_command: Vec<OsString>) -> Self {
         OutputKeeper
     }
@@ -114,14 +113,14 @@ pub fn keep_output() -> io::Result<()> {
     Ok(())
 }
 
-/// Our ends of what a command prints to.
+/// Our ends of a command's output.
 pub(super) struct Pipes {
     stdout: PipeReader,
     stderr: PipeReader,
 }
 
 impl Pipes {
-    /// Makes a command print to us. There are no terminals to give it.
+    /// Redirects a command's output to us. There are no terminals to give it.
     pub(super) fn attach(command: &mut Command, outlet: Outlet) -> io::Result<Self> {
         if outlet == Outlet::Terminal {
             return Err(io::Error::new(
@@ -136,7 +135,6 @@ impl Pipes {
         Ok(Pipes { stdout, stderr })
     }
 
-    /// Reads until there is no more.
     pub(super) fn read(
         self,
         _process: u32,

@@ -1,7 +1,7 @@
-//! What a command prints, read as it comes.
+//! The output of a command, read as it arrives.
 //!
-//! One thread reads both streams of a command, until both are closed. A process that the command left
-//! behind may hold them open; that must not hold up the run.
+//! One thread reads both streams until both are closed. A process that the command left behind may hold them open;
+//! that must not block the run.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,14 +19,14 @@ use rustix::termios::{
 use crate::record::logs::Stream;
 use crate::run::execute::Outlet;
 
-/// Read at once, of a command that prints much.
+/// The size of a read, for a command with much output.
 const BUFFER: usize = 128 << 10;
 
-/// Read at once in the beginning: most commands print little, and each has a reader of its own.
+/// The size of the first reads: most commands print little, and each has a reader of its own.
 const FIRST_BUFFER: usize = 4 << 10;
 
 /// How often to check whether a command has ended whose output has not.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 const TICK: Timespec = Timespec {
     tv_sec: 0,
@@ -42,14 +42,14 @@ const AT_ONCE: Timespec = Timespec {
 /// program, which has yet to print what it was given.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// At least what a pipe holds: after a command has ended, reading this much reads all it printed.
+/// The minimum capacity of a pipe: after a command has ended, reading this much reads all its output.
 const CAPACITY: usize = 1 << 20;
 
-/// Our ends of what a command prints to.
+/// Our ends of a command's output.
 pub(in crate::run::execute) struct Pipes(Vec<(Stream, File)>);
 
 impl Pipes {
-    /// Makes a command print to us.
+    /// Redirects a command's output to us.
     pub(in crate::run::execute) fn attach(
         command: &mut Command,
         outlet: Outlet,
@@ -97,7 +97,7 @@ impl Pipes {
         let mut ended: Option<Instant> = None;
         while !open.streams.is_empty() {
             open.read(&TICK, &mut on_output)?;
-            if looked.elapsed() < LOOK {
+            if looked.elapsed() < POLL_INTERVAL {
                 continue;
             }
             looked = Instant::now();
@@ -107,7 +107,7 @@ impl Pipes {
             if !has_ended() {
                 ended = None;
             } else if ended.get_or_insert(looked).elapsed() > LINGER {
-                // Taking the output may have been slow, and some of the command's own is still there.
+                // The consumer of the output may have been slow, and some of the command's own output is still there.
                 open.drain(&mut on_output)?;
                 break;
             }
@@ -153,10 +153,10 @@ struct Open {
 
 impl Open {
     /// Waits until a stream has something, and reads once from each that does. Returns how many bytes
-    /// that were, or `None` if `patience` ran out.
+    /// that were, or `None` if the timeout passed.
     fn read(
         &mut self,
-        patience: &Timespec,
+        timeout: &Timespec,
         on_output: &mut impl FnMut(Stream, &[u8]),
     ) -> Result<Option<usize>, String> {
         let mut fds: Vec<PollFd> = self
@@ -164,7 +164,7 @@ impl Open {
             .iter()
             .map(|(_, file)| PollFd::new(file, PollFlags::IN))
             .collect();
-        match poll(&mut fds, Some(patience)) {
+        match poll(&mut fds, Some(timeout)) {
             Ok(0) | Err(Errno::INTR) => return Ok(None),
             Ok(_) => {}
             Err(errno) => return Err(io::Error::from(errno).to_string()),
@@ -192,7 +192,7 @@ impl Open {
                     true
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => true,
-                // A terminal that nobody has open any more ends like this.
+                // A terminal that is closed everywhere else ends like this.
                 Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => false,
                 Err(error) => {
                     *problem = Some(error.to_string());
@@ -203,7 +203,7 @@ impl Open {
         Ok(Some(n_read))
     }
 
-    /// Reads what is there already, and no more than could have been there when this began.
+    /// Reads the available output, but no more than was there at the start of the call.
     fn drain(&mut self, on_output: &mut impl FnMut(Stream, &[u8])) -> Result<(), String> {
         let mut room = self.streams.len() * CAPACITY;
         while !self.streams.is_empty()
@@ -236,7 +236,7 @@ fn terminal() -> io::Result<(File, File)> {
         rustix::fs::Mode::empty(),
     )?;
     tcsetwinsize(theirs.as_fd(), window_size()).map_err(io::Error::from)?;
-    // Lines end as the command ends them.
+    // Lines keep the line endings of the command.
     let mut modes = tcgetattr(theirs.as_fd())?;
     modes.output_modes -= OutputModes::OPOST;
     tcsetattr(theirs.as_fd(), OptionalActions::Now, &modes)?;

@@ -1,7 +1,6 @@
-//! When a failed command is tried again.
+//! Whether and when a failed command is retried.
 //!
-//! Decisions only: the run loop keeps time, and whoever reads a command's output shows it to an
-//! [`OutputWatch`].
+//! Decisions only: the run loop keeps time, and the reader of a command's output passes it to an [`OutputWatch`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +14,7 @@ use crate::run::event::Failure;
 
 /// Returns how long to wait before the next attempt, or `None` if there is none.
 ///
-/// Only a command that ended by itself is tried again: not one that was ended by a signal or
-/// took too long, since nobody knows what it left behind.
+/// Only commands that ended by themselves are retried: the effect of one that was signalled or timed out is unknown.
 pub(super) fn wait(
     retry: &Retry,
     attempt: u32,
@@ -79,7 +77,7 @@ impl Line {
 }
 
 impl OutputWatch {
-    /// Returns what watches the output of one attempt, unless no pattern is given.
+    /// Returns the watch for the output of one attempt, unless no pattern is given.
     pub(super) fn new(attempts: &Attempts) -> Option<Self> {
         let retry = attempts.retry.as_ref()?;
         (!retry.on_output.is_empty()).then(|| OutputWatch {

@@ -9,8 +9,8 @@ use super::active::{ActiveTurn, Phase, TurnStage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
-    Execution, Executor, Inbox, Message, PATIENCE, Settlement, StepEnd, StepReporter, StepStart,
-    UpcomingStep, os,
+    Execution, Executor, Inbox, Message, SIGNAL_TIMEOUT, Settlement, StepEnd, StepReporter,
+    StepStart, UpcomingStep, os,
 };
 use crate::project::attempt::Attempts;
 use crate::run::event::{CancelCause, Failure, Outcome, RunEvent, RunSummary};
@@ -18,7 +18,7 @@ use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Step, Turn, TurnIndex};
 
-/// Runs turns until nothing is left to do. That a command fails is data in the summary.
+/// Runs turns until nothing is left to do. A failed command is data in the summary.
 pub fn execute<E: Executor>(
     execution: Execution,
     executor: &mut E,
@@ -73,11 +73,11 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) inbox: &'a Inbox,
     pub(super) alarms: Alarms,
     pub(super) active: BTreeMap<TurnIndex, ActiveTurn<E::Command>>,
-    /// Turns that have ended, and whether they succeeded. What that means for others is not known.
+    /// Turns that have ended, with their success, whose effect on others is not known yet.
     pub(super) unsettled: BTreeMap<TurnIndex, bool>,
-    /// How many turns of earlier runs there are of which nobody knows what they mean.
+    /// How many turns of earlier runs have an unknown effect.
     pub(super) n_earlier: usize,
-    /// Whether what the run began with was not approved.
+    /// Whether the initial turns were not approved.
     pub(super) is_rejected: bool,
     pub(super) summary: RunSummary,
     /// Messages that came before an awaited signal.
@@ -90,8 +90,7 @@ pub(super) struct RunLoop<'a, E: Executor> {
 }
 
 impl<E: Executor> RunLoop<'_, E> {
-    /// Does one thing at a time: what has come meanwhile, and what is due, counts before anything
-    /// starts.
+    /// Handles one thing at a time: messages and due actions before starts.
     fn go(mut self) -> Arc<RunSummary> {
         if self.is_rejected {
             self.reject();
@@ -134,7 +133,7 @@ impl<E: Executor> RunLoop<'_, E> {
         }
     }
 
-    /// Handles what is in the inbox, so that nothing starts after a signal.
+    /// Handles the messages in the inbox, so that nothing starts after a signal.
     fn drain_inbox(&mut self) {
         self.await_signal();
         while let Some(message) = self
@@ -156,10 +155,10 @@ impl<E: Executor> RunLoop<'_, E> {
         if !is_late {
             return;
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SIGNAL_TIMEOUT;
         loop {
-            let patience = deadline.saturating_duration_since(Instant::now());
-            match self.inbox.receiver.recv_timeout(patience) {
+            let timeout = deadline.saturating_duration_since(Instant::now());
+            match self.inbox.receiver.recv_timeout(timeout) {
                 Ok(signal @ Message::Signal(_)) => return self.handle(signal),
                 Ok(message) => self.pending.push_back(message),
                 Err(_) => return,
@@ -173,8 +172,8 @@ impl<E: Executor> RunLoop<'_, E> {
         let message = match self.alarms.next() {
             None => self.inbox.receiver.recv().map_err(RecvTimeoutError::from),
             Some(at) => {
-                let patience = at.saturating_duration_since(Instant::now());
-                self.inbox.receiver.recv_timeout(patience)
+                let timeout = at.saturating_duration_since(Instant::now());
+                self.inbox.receiver.recv_timeout(timeout)
             }
         };
         if let Ok(message) = message {
@@ -262,7 +261,7 @@ impl<E: Executor> RunLoop<'_, E> {
         self.go_on(turn, stage, None);
     }
 
-    /// Starts the first step from the present one on in which there is anything to do.
+    /// Starts the first needed step from the current one on.
     fn go_on(&mut self, turn: TurnIndex, mut stage: TurnStage, previous: Option<E::Command>) {
         for step in stage.step..self.turns[turn.get()].steps.len() {
             stage.step = step;
@@ -287,7 +286,7 @@ impl<E: Executor> RunLoop<'_, E> {
         self.end_turn(turn, stage, Outcome::Succeeded);
     }
 
-    /// Tells that something starts in a turn: nothing does before that.
+    /// Reports the start of a turn or step; nothing starts before that.
     fn tell_start(&mut self, turn: TurnIndex, stage: &mut TurnStage) {
         let TurnStage { attempt, step, .. } = *stage;
         let is_first = !std::mem::replace(&mut stage.has_started, true);
@@ -304,7 +303,7 @@ impl<E: Executor> RunLoop<'_, E> {
         let TurnStage { attempt, step, .. } = stage;
         let is_command = self.turns[turn.get()].steps[step].is_command();
         if is_command && !std::mem::replace(&mut stage.has_command, true) {
-            // Whoever answers a question does not have the time of the command.
+            // The time for an answer doesn't count as time of the command.
             let now = Instant::now();
             stage.attempt_begun = now;
             let timeout = self.attempts[turn.get()].timeout;
@@ -342,7 +341,7 @@ impl<E: Executor> RunLoop<'_, E> {
             (self.on_event)(&RunEvent::OutputLost { turn, problem });
         }
         let active = self.active.get_mut(&turn).expect("it is running");
-        // Whatever it says: if it was interrupted, half of the work may be done.
+        // Regardless of its result: after an interrupt, the work may be half done.
         let result = match active.overdue() {
             Some(failure) => Err(failure),
             None => end.result,
@@ -425,7 +424,7 @@ impl<E: Executor> RunLoop<'_, E> {
     }
 }
 
-/// Returns how a turn fails between two steps because the run is being ended.
+/// Returns the failure of a turn between two steps when the run is being ended.
 pub(super) fn cut_short(cause: CancelCause, has_command: bool) -> Failure {
     match cause {
         CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),

@@ -30,7 +30,7 @@ use signal_hook::low_level::siginfo::Cause;
 pub(super) use self::keeper::Kept;
 pub use self::keeper::{OutputKeeper, keep_output};
 pub(super) use self::pipes::Pipes;
-use super::{Message, PATIENCE, Signal};
+use super::{Message, SIGNAL_TIMEOUT, Signal};
 use crate::run::event::Failure;
 
 /// How many times this process has begun to receive signals.
@@ -55,8 +55,8 @@ impl Signals {
     }
 }
 
-/// Returns whether another run has begun since this one. Whether that is over does not matter: who
-/// asks may be slow, and the signal may have ended it.
+/// Returns whether another run has begun since this one. Whether that one is over doesn't matter: the caller may be
+/// slow, and the signal may have ended it.
 fn is_followed(run: u32) -> bool {
     N_RUNS.load(Ordering::SeqCst) > run
 }
@@ -65,11 +65,11 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     // If we were started with SIGCHLD ignored, the kernel would throw exit statuses away. A handler
     // that does nothing undoes that, for us and for the commands.
     signal_hook::flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)))?;
-    // A file that may not grow any further (`ulimit -f`) is an error of the write, and the run goes on;
-    // for the commands the signal is what it was.
+    // A file at its size limit (`ulimit -f`) fails the write, and the run continues; commands keep the default
+    // signal.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let mut numbers = vec![SIGINT, SIGTERM, SIGQUIT];
-    // Under nohup a hang-up is ignored, and stays so for us and for the commands.
+    // Under nohup a hang-up is ignored, by us and by the commands.
     if !is_ignored(SIGHUP) {
         numbers.push(SIGHUP);
     }
@@ -107,7 +107,7 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     })
 }
 
-/// Does what a signal does to a process that does not receive it.
+/// Applies the default effect of a signal to this process.
 pub(super) fn end_process(signal: i32) {
     _ = emulate_default_handler(signal);
 }
@@ -119,11 +119,11 @@ fn nobody_takes_them(n_untaken: &AtomicU32) -> bool {
     if !is_stuck() {
         return false;
     }
-    thread::sleep(PATIENCE); // it may only be slow
+    thread::sleep(SIGNAL_TIMEOUT); // it may only be slow
     is_stuck()
 }
 
-/// Returns whether this process was started with a signal ignored, as far as the system tells.
+/// Returns whether this process was started with a signal ignored, as far as the system reports it.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -142,19 +142,19 @@ pub(super) fn is_interactive() -> bool {
         || is_in_front(io::stderr().as_fd())
 }
 
-/// How the terminal is set that our standard input comes from.
+/// The modes of the terminal on our standard input.
 pub(super) struct TerminalModes(Termios);
 
 impl TerminalModes {
-    /// Returns how it is set; `None` if there is no terminal.
+    /// Returns the current modes; `None` without a terminal.
     pub(super) fn now() -> Option<Self> {
         tcgetattr(io::stdin()).ok().map(TerminalModes)
     }
 
-    /// Sets it like that again, if we have the terminal: a process in the background would be stopped.
+    /// Restores these modes if we have the terminal: a process in the background would be stopped.
     pub(super) fn restore(&self) {
         if tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp()) {
-            // A terminal that has gone needs nothing.
+            // A closed terminal needs no restoring.
             _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
         }
     }
@@ -237,8 +237,8 @@ pub(super) fn has_group_ended(process: u32, or_zombies: bool) -> bool {
         || or_zombies && is_group_of_zombies(group)
 }
 
-/// Returns whether a process group holds only zombies, as far as the system tells: some first processes
-/// of containers never reap them.
+/// Returns whether a process group holds only zombies, as far as the system reports it: some init processes of
+/// containers never reap them.
 fn is_group_of_zombies(group: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return false;
@@ -310,7 +310,7 @@ pub(super) fn terminate(process: u32, whole_group: bool) {
     send(process, whole_group, SIGTERM);
 }
 
-/// Continues a stopped process and its whole group, so that it notices what it was sent.
+/// Continues a stopped process and its group, so that it receives pending signals.
 pub(super) fn resume(process: u32) {
     send(process, true, signal_hook::consts::SIGCONT);
 }

@@ -1,4 +1,4 @@
-//! Which run is meant, and what is left of it.
+//! Finds the run to resume, and the work that is left of it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -13,18 +13,17 @@ use crate::run::order::{Direction, RunOrder};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
 
-/// A run on record that is to be resumed.
+/// A recorded run to resume.
 #[derive(Debug)]
 pub struct EarlierRun {
-    /// What its journal says.
     pub record: RunRecord,
     /// The run that the user named, if this is another one that resumed it.
     pub named: Option<String>,
-    /// What has been done in it, and in those that it resumed itself.
+    /// The results of it, and of the runs that it resumed.
     done: EarlierResults,
 }
 
-/// What has been done in a run and in those that it resumed, if they are still on record.
+/// The results of a run and of the recorded runs that it resumed.
 #[derive(Debug, Default)]
 struct EarlierResults {
     /// The stacks that have succeeded.
@@ -38,29 +37,25 @@ pub enum ResumeError {
     /// There is none.
     #[error("no run to resume: this project has no recorded runs")]
     NoRuns,
-    /// It is not clear which one is meant.
+    /// The argument is unknown or ambiguous.
     #[error("in --resume: {0}; `orch runs list` lists all runs")]
     Find(FindError),
     /// It has not ended.
     #[error("run {0} is still in progress")]
     Alive(String),
-    /// Nothing shows whether it has ended.
+    /// It is unknown whether it has ended.
     #[error(
         "run {0} may still be in progress: neither its journal nor its process shows that it has ended"
     )]
     MayBeAlive(String),
     /// A later `orch` wrote its journal.
     #[error("the journal of run {run} cannot be read: {error}")]
-    Newer {
-        run: String,
-        /// What is wrong with it.
-        error: JournalError,
-    },
+    Newer { run: String, error: JournalError },
     /// A word in its journal means nothing to this version.
     #[error("run {run} cannot be resumed: its {what} `{word}` is unknown to this orch")]
     UnknownWord {
         run: String,
-        /// What the word says.
+        /// The meaning of the word.
         what: &'static str,
         word: String,
         /// The version that wrote it.
@@ -70,7 +65,6 @@ pub enum ResumeError {
     #[error("failed to read the journal of run {run}")]
     Unreadable {
         run: String,
-        /// What is wrong with it.
         #[source]
         error: JournalError,
     },
@@ -78,10 +72,10 @@ pub enum ResumeError {
     #[error(transparent)]
     UnreadLater(UnreadRun),
     /// It was not one of `orch run`.
-    #[error("run {run} cannot be resumed: it was one of `orch {purpose}`")]
+    #[error("run {run} cannot be resumed: it is a run of `orch {purpose}`")]
     Other {
         run: String,
-        /// What it was for.
+        /// The command that it ran.
         purpose: String,
     },
     /// Its journal has no command.
@@ -93,8 +87,7 @@ pub enum ResumeError {
 }
 
 impl EarlierRun {
-    /// Finds the run that the user names, or the one that resumed it last: what succeeded there is not
-    /// to run again.
+    /// Finds the run that the user names, or the latest one that resumed it: its succeeded stacks do not run again.
     ///
     /// # Errors
     ///
@@ -144,7 +137,7 @@ impl EarlierRun {
         })
     }
 
-    /// Returns the runs that it resumed itself and that are still on record, the first one first.
+    /// Returns the recorded runs that it resumed, the first one first.
     ///
     /// # Errors
     ///
@@ -164,7 +157,6 @@ impl EarlierRun {
     }
 }
 
-/// Returns the run that resumed this one last.
 fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> Result<&'r str, ResumeError> {
     let mut id = named;
     while let Some(next) = runs.resumed_by(id).map_err(ResumeError::UnreadLater)? {
@@ -178,7 +170,7 @@ fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeE
     let mut records = Vec::new();
     let mut seen = HashSet::from([record.header.run.clone()]);
     let mut earlier = record.header.resumes.clone();
-    // Only a forged journal resumes one that resumes it.
+    // Only a forged journal can resume one that resumes it.
     while let Some(run) = earlier.filter(|run| seen.insert(run.clone())) {
         let record = match runs.record(&run) {
             Ok(record) => record,
@@ -192,7 +184,7 @@ fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeE
     Ok(records)
 }
 
-/// Returns what has been done in a run, and in those that it resumed.
+/// Returns the results of a run, and of those that it resumed.
 fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> {
     let mut all = EarlierResults::default();
     let mut add = |record: &RunRecord| {
@@ -206,20 +198,20 @@ fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> 
     Ok(all)
 }
 
-/// What is left of an earlier run.
+/// The work that is left of an earlier run.
 #[derive(Debug)]
 pub struct ResumedRun {
     /// The id of that run.
     pub run: String,
-    /// The stacks that have not succeeded, in the sequence in which that run would have had them.
+    /// The stacks that have not succeeded, in the sequence of that run.
     undone: Vec<StackIndex>,
-    /// Those of them that are not to run now.
+    /// The undone stacks that do not run now.
     pub left_out: Vec<StackIndex>,
     /// Stacks that have not succeeded and no longer exist.
     pub gone: Vec<String>,
-    /// What changes were measured from.
+    /// The base of changes.
     pub base: Option<BaseRecord>,
-    /// Which way it goes.
+    /// The direction of the run.
     pub direction: Direction,
     /// Whether a stack that has succeeded had changes.
     pub had_changes: bool,
@@ -228,11 +220,11 @@ pub struct ResumedRun {
 }
 
 impl ResumedRun {
-    /// Finds what is left of a run; with `only_failed`, what had not failed is left out for now.
+    /// Finds the work that is left of a run; with `only_failed`, only its failed stacks are selected.
     ///
     /// # Errors
     ///
-    /// If only a later `orch` knows which way the run goes.
+    /// If only a later `orch` knows the direction of the run.
     pub fn new(
         earlier: &EarlierRun,
         stacks: &Stacks,
@@ -273,7 +265,7 @@ impl ResumedRun {
         Ok(rest)
     }
 
-    /// Returns how many stacks have not succeeded, those that are left out included.
+    /// Returns how many stacks have not succeeded, including those that are left out.
     pub fn n_undone(&self) -> usize {
         self.undone.len()
     }
@@ -291,8 +283,7 @@ impl ResumedRun {
         RunOrder::recorded(graph, &forward)
     }
 
-    /// Returns all that is undone as the new run has it, given the sequence of that: what it leaves
-    /// out stays where it was.
+    /// Returns all undone stacks in the sequence of the new run; those that it leaves out keep their places.
     pub fn undone(&self, sequence: &[StackIndex]) -> Vec<StackIndex> {
         let left_out: HashSet<StackIndex> = self.left_out.iter().copied().collect();
         let mut sequence = sequence.iter();
@@ -314,7 +305,7 @@ impl ResumedRun {
 }
 
 impl ResumeError {
-    /// Returns that a word of a journal means nothing to this version; `what` says what the word is.
+    /// Returns the error for a word of a journal that this version doesn't know; `what` is its meaning.
     pub fn unknown_word(header: &Header, what: &'static str, word: &str) -> Self {
         ResumeError::UnknownWord {
             run: header.run.clone(),

@@ -1,9 +1,7 @@
-//! Resuming an earlier run: which run is meant, what is left of it, and whether what succeeded in it
-//! still holds.
+//! Resumes an earlier run: finds the run, the work that is left, and changes since.
 //!
-//! What has changed since is found by the rules of `--changed`, from the commit and the uncommitted
-//! files that the run began with. Whether to resume a run anyway is for the caller to decide,
-//! who also reads the project and asks git for its status.
+//! Changes are found by the rules of `--changed`, from the commit and the uncommitted files of that run. The caller
+//! decides whether to resume anyway, reads the project and asks git for its status.
 
 mod earlier;
 mod moved;

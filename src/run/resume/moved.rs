@@ -1,4 +1,4 @@
-//! What has changed since an earlier run.
+//! Changes since an earlier run.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -25,23 +25,23 @@ use crate::selection::reference::References;
 #[derive(Clone, Copy)]
 pub struct WorkingTree<'a> {
     pub repository: &'a Repository,
-    /// What is not committed.
+    /// The uncommitted files.
     pub status: &'a [ChangedFile],
-    /// The environment of the host, which expressions may name.
+    /// The host environment, which expressions may use.
     pub host: &'a HostEnvironment,
 }
 
-/// What has changed since an earlier run.
+/// Changes since an earlier run.
 #[derive(Debug, Default)]
 pub struct Moved {
     pub graph: bool,
-    /// Where HEAD was, and where it is, if it has moved.
+    /// The old and the new HEAD, if it has moved.
     pub head: Option<(CommitId, CommitId)>,
     /// Whether any file has changed.
     pub files: bool,
     /// The stacks that have changed, by path.
     pub stacks: Vec<MovedStack>,
-    /// Why it cannot be known which stacks have changed.
+    /// Why it is unknown which stacks have changed.
     pub unknown: Option<UnknownChanges>,
 }
 
@@ -49,18 +49,16 @@ pub struct Moved {
 #[derive(Debug)]
 pub struct MovedStack {
     pub stack: StackIndex,
-    /// A file because of which it counts as changed.
+    /// The file that makes it count as changed.
     pub file: ProjectPath,
     pub had_succeeded: bool,
 }
 
-/// Why it cannot be known what has changed since an earlier run.
+/// Why the changes since an earlier run are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum UnknownChanges {
-    /// git does not tell HEAD.
     #[error("HEAD cannot be read: {0}")]
     Head(#[source] GitError),
-    /// git does not tell what is not committed.
     #[error("the status of the working tree is unknown: {0}")]
     Status(#[source] Arc<GitError>),
     /// There was a commit then or is one now, and not both.
@@ -77,7 +75,7 @@ pub enum UnknownChanges {
     /// The commit is not present.
     #[error("HEAD was {} then, which is not in this clone", commit(Some(.0.as_str())))]
     Missing(String),
-    /// The files that differ cannot be told.
+    /// The list of differing files is unavailable.
     #[error("the changes cannot be determined: {0}")]
     Changes(#[source] ChangeError),
 }
@@ -95,16 +93,15 @@ impl Moved {
         self.stacks.iter().filter(|moved| moved.had_succeeded)
     }
 
-    /// Returns whether the run can be resumed as if nothing had changed.
+    /// Returns whether nothing changed that matters for resuming.
     pub fn is_harmless(&self) -> bool {
         !self.graph && self.unknown.is_none() && self.invalidated().next().is_none()
     }
 }
 
 impl EarlierRun {
-    /// Finds what has changed since: in the graph, and in the files of stacks. Without a repository
-    /// there is nothing to compare files with. Adds what is suspicious to `problems`, as `--changed`
-    /// does.
+    /// Finds the changes since: in the graph, and in the files of stacks. Without a repository, files are not
+    /// compared. Adds problems as `--changed` does.
     pub fn moved(
         &self,
         project: &Project,
@@ -123,7 +120,7 @@ impl EarlierRun {
         moved
     }
 
-    /// Adds the files and stacks that have changed since to what has moved.
+    /// Adds the changed files and stacks.
     fn compare(
         &self,
         project: &Project,
@@ -215,7 +212,7 @@ impl EarlierRun {
     }
 }
 
-/// Returns the commit that a journal names, if it is present.
+/// Returns the commit of a journal, if this clone has it.
 fn present(repository: &Repository, recorded: &str) -> Result<CommitId, UnknownChanges> {
     let missing = || UnknownChanges::Missing(recorded.to_owned());
     let commit = CommitId::new(recorded).ok_or_else(missing)?;
@@ -226,12 +223,11 @@ fn present(repository: &Repository, recorded: &str) -> Result<CommitId, UnknownC
     }
 }
 
-/// At most so many files, of so many bytes in all, are read to tell later whether they have changed.
-/// There are more only where somebody runs over build results that git is not told to ignore.
+/// The limits for hashing uncommitted files. Only runs over build results that git doesn't ignore have more.
 const MAX_FILES: usize = 1000;
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Returns the files that are not committed, as a journal names them.
+/// Returns the uncommitted files for a journal.
 pub fn uncommitted(root: &Path, status: &[ChangedFile]) -> Vec<UncommittedFile> {
     let (mut n_files, mut n_bytes) = (0, 0);
     let mut recorded: Vec<UncommittedFile> = Vec::with_capacity(status.len());
@@ -249,9 +245,9 @@ pub fn uncommitted(root: &Path, status: &[ChangedFile]) -> Vec<UncommittedFile> 
     recorded
 }
 
-/// Returns the id of what a file has in it, if that can be known.
+/// Returns the id of a file's content, if it is known.
 fn content(file: &ChangedFile, root: &Path) -> Option<String> {
-    // What is not UTF-8 in a name has been replaced, so the file cannot be found by it.
+    // Invalid UTF-8 in the name was replaced, so the file cannot be found by it.
     let is_found = !file.path.as_str().contains(char::REPLACEMENT_CHARACTER);
     let is_blob = file.change != FileChange::Repository;
     if !is_found || !is_blob {
@@ -261,9 +257,8 @@ fn content(file: &ChangedFile, root: &Path) -> Option<String> {
     blob_id(&file.path.to_host(root)).unwrap_or(None)
 }
 
-/// Compares the working tree with the uncommitted files that a journal names. Returns those that are
-/// as they were, whether or not they are committed by now, and the status without them, but with
-/// those that differ from what they were.
+/// Compares the working tree with the uncommitted files of a journal. Returns the unchanged ones, committed since or
+/// not, and the status without these, but with those that have changed.
 fn since(
     recorded: &[UncommittedFile],
     status: &[ChangedFile],
@@ -272,7 +267,7 @@ fn since(
     let mut same = BTreeSet::new();
     let mut differing = Vec::new();
     for recorded in recorded {
-        // The journal may have been written by anybody.
+        // A journal may be forged.
         let Ok(path) = ProjectPath::root().resolve(&recorded.path) else {
             continue;
         };

@@ -1,8 +1,7 @@
-//! Safeguards: states of the repository in which `orch` refuses to run anything.
+//! Safeguards: states of the repository in which `orch` refuses to run.
 //!
-//! Decides which safeguards are on and what violates them, and says what to do about it. The caller
-//! asks git: nothing here does, or runs anything. Which safeguards there are is known to
-//! [`crate::project::config`].
+//! Decides which safeguards are on, which are violated, and how to fix that. It never asks git; the caller does.
+//! [`crate::project::config`] knows the list of safeguards.
 
 #[cfg(test)]
 mod tests;
@@ -26,15 +25,15 @@ fn switch(disabled: &[SafeguardKeyword], safeguard: Safeguard) -> Option<bool> {
 
 /// A list names both `all` and `none`.
 #[derive(Debug, thiserror::Error)]
-#[error("`all` and `none` exclude each other")]
+#[error("`all` and `none` cannot be combined")]
 pub struct Contradiction;
 
-/// What the user disables for one run.
+/// The safeguards that the user disables for one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disabled(Vec<SafeguardKeyword>);
 
 impl Disabled {
-    /// Checks what the user has listed.
+    /// Checks the user's list.
     ///
     /// # Errors
     ///
@@ -62,8 +61,8 @@ impl Disabled {
     }
 }
 
-/// Returns whether safeguards apply to a command: not to one that changes nothing, as `orch`
-/// knows or the configuration says, unless the user wants all safeguards.
+/// Returns whether safeguards apply to a command: not to a read-only one, by `orch`'s knowledge or the configuration,
+/// unless the user wants all safeguards.
 pub fn guards(command: &[OsString], disabled: &Disabled, read_only: &[CommandPattern]) -> bool {
     let is_known =
         || terraform::reads_only(command) || read_only.iter().any(|it| it.matches(command, &[]));
@@ -73,7 +72,7 @@ pub fn guards(command: &[OsString], disabled: &Disabled, read_only: &[CommandPat
 /// Returns whether a safeguard is on: the user decides, then the configuration.
 pub fn is_on(safeguard: Safeguard, disabled: &Disabled, configured: &SafeguardSettings) -> bool {
     let switched = switched(safeguard, disabled, configured);
-    // A safeguard that needs the network has to be asked for.
+    // A safeguard that needs the network is opt-in.
     switched.unwrap_or(safeguard != Safeguard::GitOutOfSync)
 }
 
@@ -93,7 +92,7 @@ pub fn switched(
         .or_else(switched)
 }
 
-/// Returns what violates the safeguards that look at files.
+/// Returns the violations of the safeguards that check files.
 pub fn violations(on: &[Safeguard], status: &[ChangedFile]) -> Vec<Violation> {
     let of = |state| {
         let mut files: Vec<ChangedFile> = status

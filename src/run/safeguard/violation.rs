@@ -1,4 +1,4 @@
-//! What violates a safeguard, and what to do about it, in words.
+//! Violations of safeguards, and their fixes, in words.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,16 +21,14 @@ const N_PAIRS: usize = 10;
 /// Why a run is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
-    /// Files that git neither knows nor ignores.
     #[error("refused: {}", Untracked(.0))]
     Untracked(Vec<ChangedFile>),
-    /// Files that differ from HEAD.
     #[error("refused: {}", Uncommitted(.0))]
     Uncommitted(Vec<ChangedFile>),
-    /// HEAD lacks what a remote has.
+    /// HEAD lacks commits of the remote.
     #[error("refused: {}", OutOfSync(.0))]
     OutOfSync(OutdatedHead),
-    /// The remote does not have the branch that HEAD is to be compared with.
+    /// The remote does not have the branch to compare HEAD with.
     #[error("refused: the remote `{}` has no branch `{}` {}", .0.remote, .0.branch, rule(Safeguard::GitOutOfSync))]
     NoBranch(RemoteBranch),
     #[error(
@@ -38,13 +36,13 @@ pub enum Violation {
         rule(Safeguard::GitOutOfSync)
     )]
     NoRemote,
-    /// The branch of the remote cannot be known.
+    /// The branch of the remote is unknown.
     #[error(
         "refused: the branch to compare HEAD with is unknown {}",
         rule(Safeguard::GitOutOfSync)
     )]
     NoUpstream(#[source] BaseUnknown),
-    /// git cannot say whether HEAD has what the remote has.
+    /// git cannot determine whether HEAD is up to date.
     #[error(
         "refused: failed to check whether HEAD is up to date {}",
         rule(Safeguard::GitOutOfSync)
@@ -53,9 +51,8 @@ pub enum Violation {
     /// git cannot say what state the working tree is in.
     #[error("refused: the status of the working tree is unknown {}", rules(.on))]
     StatusUnknown {
-        /// The safeguards that need to know it.
+        /// The safeguards that need it.
         on: Vec<Safeguard>,
-        /// Why git cannot say.
         #[source]
         error: Arc<GitError>,
     },
@@ -93,7 +90,7 @@ fn named_pairs(all: &[EarlyDestroy]) -> String {
     text
 }
 
-/// HEAD, and what it lacks.
+/// HEAD, and the commits that it lacks.
 #[derive(Debug)]
 pub struct OutdatedHead {
     /// HEAD; `None` if nothing is committed on its branch.
@@ -115,7 +112,7 @@ pub enum HeadRelation {
     Diverged,
     /// They have no commit in common.
     Unrelated,
-    /// The clone has too little history to tell.
+    /// The shallow clone has too little history.
     Shallow,
 }
 
@@ -209,7 +206,7 @@ impl fmt::Display for OutOfSync<'_> {
 }
 
 impl OutdatedHead {
-    /// Describes a HEAD that lacks the tip of a branch, as far as the clone knows: a clause, and what to do.
+    /// Describes a HEAD that lacks the tip of a branch, as far as the clone knows: a clause, and the fix.
     pub fn known_here(&self) -> Option<(String, String)> {
         let head = self.head.as_ref()?.short();
         let tip = self.tip.short();
@@ -230,7 +227,7 @@ impl OutdatedHead {
         let RemoteBranch { remote, branch } = &self.upstream;
         let then = |words: &[&str]| {
             let fetch = git::command_line(["fetch", remote, branch]);
-            // Whatever else is fetched into, that is there.
+            // FETCH_HEAD works with any refspec.
             let then = git::command_line(words.iter().chain(&["FETCH_HEAD"]));
             Some(format!("{fetch} && {then}"))
         };
@@ -247,7 +244,7 @@ impl OutdatedHead {
 }
 
 impl Violation {
-    /// Returns what to do about it, and how to disable the safeguard.
+    /// Returns the fix, and how to disable the safeguard.
     pub fn help(&self) -> String {
         let lifted = |safeguards: &[Safeguard]| {
             let names: Vec<&str> = safeguards.iter().map(|one| one.name()).collect();
@@ -339,8 +336,8 @@ impl Violation {
     }
 }
 
-/// Returns a remedy with how to lift the safeguard, unless git will not answer other questions either: without a
-/// safeguard, the run would go on and not know what HEAD protects.
+/// Returns a remedy, and how to disable the safeguard unless git would fail for other questions too: then the run
+/// could not tell which commit it applies.
 fn or_lifted(error: &GitError, remedy: String, lifted: &str) -> String {
     let is_closed = error.remedy().is_some()
         || matches!(error, GitError::Unreadable(..) | GitError::Damaged(_));
@@ -350,7 +347,7 @@ fn or_lifted(error: &GitError, remedy: String, lifted: &str) -> String {
     format!("{remedy}, {lifted}")
 }
 
-/// Returns what to do if git does not answer.
+/// Returns the fix if git fails.
 fn remedy_for(error: &GitError) -> String {
     match (error, error.remedy()) {
         (_, Some(command)) => format!("if you trust the repository, run `{command}`"),
@@ -358,9 +355,9 @@ fn remedy_for(error: &GitError) -> String {
             "install `git`, or add it to the PATH".to_owned()
         }
         (GitError::NoWorkingTree(_), _) => {
-            "change into a working tree of the repository".to_owned()
+            "run `orch` in a working tree of the repository".to_owned()
         }
         (GitError::Unreadable(..), _) => "make it readable for the user who runs `orch`".to_owned(),
-        _ => "see what `git status` reports in this directory".to_owned(),
+        _ => "run `git status` in this directory to see the cause".to_owned(),
     }
 }

@@ -1,10 +1,10 @@
-//! Turns that answer a failure, and those that it stops for good.
+//! Turns that answer a failure, and turns that a failure cancels.
 
 use super::{Done, Schedule, State, Stop};
 use crate::run::turn::TurnIndex;
 
 impl Schedule {
-    /// Lets a turn answer a failure from now on. One that has started goes on as it is.
+    /// Marks a turn as answering a failure. A started one is not affected.
     pub fn answer_failure(&mut self, turn: TurnIndex) {
         let entry = &mut self.turns[turn.get()];
         entry.answers_failure = true;
@@ -17,19 +17,19 @@ impl Schedule {
         self.turns[turn.get()].answers_failure
     }
 
-    /// From now on nothing starts but what answers a failure.
+    /// From now on only turns that answer a failure start.
     pub fn stop_all_but_answers(&mut self) {
         self.stopped.get_or_insert(Stop::AfterFailure);
     }
 
-    /// Returns the first of the turns that will never start because of a failure that stopped the others.
+    /// Returns the first turn that a failure keeps from ever starting.
     pub fn next_to_cancel(&self) -> Option<TurnIndex> {
         let is_stopped = self.stopped == Some(Stop::AfterFailure);
         let mut waiting = is_stopped.then(|| self.waiting()).into_iter().flatten();
         waiting.find(|turn| !self.answers_failure(*turn))
     }
 
-    /// Cancels a turn that has not started: what waits for it waits no longer.
+    /// Cancels a turn that has not started, and releases the turns that wait for it.
     pub fn cancel(&mut self, turn: TurnIndex) {
         let entry = &mut self.turns[turn.get()];
         assert!(

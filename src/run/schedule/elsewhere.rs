@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use super::Schedule;
 use crate::run::turn::TurnIndex;
 
-/// A turn at another node that counts for a node where turns are added.
+/// A turn at another node that counts for a node with added turns.
 #[derive(Debug, Clone, Copy)]
 pub struct CoveringTurn {
     pub turn: TurnIndex,
-    /// Whether it is waited for only while it runs, and waits for nothing that is added: together with what it
-    /// waits for at its own node, that could close a cycle.
+    /// Whether others wait for it only while it runs, and it waits for no added turn: with its constraints at its own
+    /// node, that could close a cycle.
     pub is_loose: bool,
 }
 
 impl Schedule {
-    /// Makes turns count for nodes at which none stands, and others are added: these wait for them, and they
-    /// for these, as if they stood there. To be called before anything has started.
+    /// Makes turns count for nodes without a turn of their own, where others are added: they wait for each other as
+    /// if all were at that node. Call it before anything has started.
     ///
     /// # Panics
     ///
-    /// If a turn stands at such a node.
+    /// If such a node has a turn.
     #[must_use]
     pub fn with_elsewhere(mut self, elsewhere: BTreeMap<usize, Vec<CoveringTurn>>) -> Self {
         let is_free = |node: &usize| self.first[*node].is_none();

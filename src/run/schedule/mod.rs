@@ -1,13 +1,12 @@
-//! Which turn may start now: a state machine without processes, threads or time.
+//! Decides which turn may start: a state machine without processes, threads or time.
 //!
-//! The whole order of `orch` is in [`Schedule::start_next`]: among the turns that may run, the one of
-//! lowest rank. Its caller says how each turn ended: the serial order, `list --order` and a run are
-//! three such callers. Turns stand at nodes of a [`Precedence`]. Nodes without a turn (stacks
-//! that are not selected, groups of stacks) count as done as soon as everything before them is, so
-//! constraints hold through them.
+//! The whole order of `orch` is in [`Schedule::start_next`]: among the turns that may run, the one of lowest rank.
+//! Its caller reports how each turn ended: the serial order, `list --order` and a run are three such callers. Turns
+//! are at nodes of a [`Precedence`]. Nodes without a turn (stacks that are not selected, groups of stacks) count as
+//! done as soon as everything before them is, so constraints hold through them.
 //!
-//! That a turn has ended and what that means for others are two moments, [`Schedule::finish`] and
-//! [`Schedule::settle`]: a failed turn may be tried again by another turn, which is added in between.
+//! The end of a turn and its effect on others are two steps, [`Schedule::finish`] and [`Schedule::settle`]: another
+//! turn, added in between, may retry a failed one.
 
 mod answers;
 mod elsewhere;
@@ -25,7 +24,7 @@ use crate::selection::graph::Precedence;
 pub enum OnError {
     /// Nothing new starts.
     Stop,
-    /// Everything that transitively runs after it is skipped; the rest runs.
+    /// All its transitive dependents are skipped; the rest runs.
     SkipDependents,
     /// Everything else runs.
     Continue,
@@ -34,27 +33,25 @@ pub enum OnError {
 /// At most this many turns at some nodes run at once.
 #[derive(Debug, Clone)]
 pub struct Limit {
-    /// How many.
     pub at_once: NonZeroUsize,
     pub nodes: Vec<usize>,
 }
 
-/// A turn that will not run, since another one failed that it runs after.
+/// A turn that will not run, because a turn before it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
     pub turn: TurnIndex,
-    /// The failed one.
     pub cause: TurnIndex,
 }
 
-/// How far the turns of a run have come.
+/// The progress of the turns of a run.
 #[derive(Debug)]
 pub struct Schedule {
     precedence: Precedence,
-    /// The same turned round, from the first turn on that is added.
+    /// The reversed precedence, from the first added turn on.
     reversed: Option<Precedence>,
     on_error: OnError,
-    /// How many more turns may run now, in all and under each limit.
+    /// How many more turns may run now, in total and under each limit.
     free: usize,
     limits: Vec<usize>,
     /// Nodes under the same limits.
@@ -63,29 +60,29 @@ pub struct Schedule {
     class: Vec<u32>,
     /// Unfinished predecessors, by node.
     pending: Vec<u32>,
-    /// The failed turn that a node waits for in vain, by node.
+    /// The failed turn that blocks a node, by node.
     blocked_by: Vec<Option<TurnIndex>>,
-    /// The turn that a node had from the beginning, by node.
+    /// The initial turn of each node.
     first: Vec<Option<TurnIndex>>,
-    /// Turns at other nodes that count for a node where turns are added.
+    /// Turns at other nodes that count for a node with added turns.
     elsewhere: BTreeMap<usize, Vec<CoveringTurn>>,
     /// The turns that were added at a node.
     added: BTreeMap<usize, Vec<TurnIndex>>,
     turns: Vec<Entry>,
     /// Turns that have neither ended nor been skipped.
     n_left: usize,
-    /// Failed turns whose meaning for others is not known yet.
+    /// Failed turns whose effect on others is not known yet.
     n_open_failures: usize,
     skipped: Vec<Skipped>,
     stopped: Option<Stop>,
 }
 
-/// What no longer starts.
+/// The turns that no longer start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// What does not answer a failure.
+    /// Turns that do not answer a failure.
     AfterFailure,
-    /// Anything.
+    /// All turns.
     Entirely,
 }
 
@@ -93,41 +90,40 @@ enum Stop {
 struct Class {
     /// Indices into the limits.
     limits: Vec<usize>,
-    /// Turns by rank. Those that have come to wait for an added one leave when they are met.
+    /// Turns by rank. A turn that has since come to wait for an added one is removed when it is reached.
     ready: BinaryHeap<Reverse<(u32, TurnIndex)>>,
 }
 
-/// What is known of one turn.
 #[derive(Debug)]
 struct Entry {
     node: usize,
-    /// Lower goes first.
+    /// Breaks ties: the lowest runs first.
     rank: u32,
     state: State,
-    /// For how much it waits: its node, if it was there from the beginning, and other turns.
+    /// The number of its unfinished predecessors: its node, if the turn is an initial one, and other turns.
     n_waits: u32,
-    /// The failed turn that it waits for in vain.
+    /// The failed turn that blocks it.
     blocked_by: Option<TurnIndex>,
-    /// Whether it answers a failure: it runs behind a failed turn, and after a failure that stops others.
+    /// Whether it answers a failure: it runs after a failed turn, and after a failure that stops others.
     answers_failure: bool,
     /// Turns that wait for it besides the nodes behind its own, and whether a failure reaches them.
     holds: Vec<(TurnIndex, bool)>,
 }
 
-/// How far one turn has come.
+/// The progress of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,
     Running,
-    /// It has ended, and what that means is not known.
+    /// It has ended, and its effect is not known.
     Ended {
         succeeded: bool,
     },
-    /// What it means is known: everything behind it may go on, or waits in vain for this turn.
+    /// Its effect is known: later turns may run, or this turn blocks them.
     Over(Option<TurnIndex>),
 }
 
-/// What has been done, so that others may go on.
+/// Something finished that others wait for.
 #[derive(Debug, Clone, Copy)]
 enum Done {
     Node(usize),
@@ -135,8 +131,8 @@ enum Done {
 }
 
 impl Schedule {
-    /// Starts with nothing run, for a serial run that a failure stops. Each turn is given by its node,
-    /// where it is the only one, and its rank, which breaks ties: the lower goes first.
+    /// Creates the schedule of a serial run that stops after a failure. Each turn has a node of its own, and a rank
+    /// that breaks ties: the lowest runs first.
     pub fn new(precedence: Precedence, turns: impl IntoIterator<Item = (usize, u32)>) -> Self {
         let n_nodes = precedence.n_nodes();
         let mut first = vec![None; n_nodes];
@@ -190,8 +186,7 @@ impl Schedule {
         self
     }
 
-    /// Lets this many turns run at once, and at some nodes no more than their limits. To be called
-    /// before anything has started.
+    /// Allows this many turns at once, and limits some nodes further. Call it before anything has started.
     #[must_use]
     pub fn at_once(mut self, jobs: NonZeroUsize, limits: &[Limit]) -> Self {
         self.free = jobs.get();
@@ -250,16 +245,15 @@ impl Schedule {
         Some(turn)
     }
 
-    /// Records that a started turn has ended, and gives back its slot. Others go on, or do not, once
-    /// it is settled.
+    /// Records the end of a started turn, and frees its slot. Later turns wait until it is settled.
     pub fn finish(&mut self, turn: TurnIndex, succeeded: bool) {
         self.leave_slot(turn, State::Ended { succeeded });
         self.n_left -= 1;
         self.n_open_failures += usize::from(!succeeded);
     }
 
-    /// Settles what a turn that has ended means for others: those behind it go on as after a success,
-    /// or as after a failure. Returns the turns that will not run because of it, in no special order.
+    /// Settles the effect of an ended turn: later turns run as after a success, or as after a failure. Returns the
+    /// turns that will not run because of it, in no special order.
     pub fn settle(&mut self, turn: TurnIndex, counts_as_success: bool) -> Vec<Skipped> {
         let State::Ended { succeeded } = self.turns[turn.get()].state else {
             panic!("only what has ended can be settled, and once");
@@ -285,10 +279,9 @@ impl Schedule {
         self.leave_slot(turn, State::Waiting);
     }
 
-    /// Adds a turn at a node, whether or not it has one. It waits for all turns at and before its
-    /// node that have not been settled, and what has not started behind its node waits for it, through
-    /// whatever lies between. Returns its number, and the turns that will not run because of a failure
-    /// before it, itself among them, unless it answers a failure.
+    /// Adds a turn at a node, which may have others. It waits for all unsettled turns at and before its node, and all
+    /// turns after its node that have not started wait for it, through any nodes between. Returns its number, and the
+    /// turns that will not run because of an earlier failure, possibly including itself unless it answers a failure.
     pub fn add(
         &mut self,
         node: usize,
@@ -350,7 +343,7 @@ impl Schedule {
         self.stopped = Some(Stop::Entirely);
     }
 
-    /// Returns whether nothing starts because it was stopped, or nothing but answers to a failure.
+    /// Returns whether the schedule was stopped, entirely or except for answers to a failure.
     pub fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
@@ -368,7 +361,7 @@ impl Schedule {
             .map(|(number, _)| TurnIndex::new(number))
     }
 
-    /// Returns whether a turn has ended, and what that means for others is not known.
+    /// Returns whether a turn has ended, and its effect on others is not known.
     pub fn has_ended(&self, turn: TurnIndex) -> bool {
         matches!(self.turns[turn.get()].state, State::Ended { .. })
     }
@@ -383,7 +376,7 @@ impl Schedule {
         }
     }
 
-    /// Lets everything go on that waited for nothing but what is done.
+    /// Releases everything that waited only for this.
     fn complete(&mut self, mut done: Vec<Done>) {
         while let Some(next) = done.pop() {
             match next {
@@ -427,7 +420,7 @@ impl Schedule {
         }
     }
 
-    /// Everything before a node is done: its turn waits no longer for that, or the node is done too.
+    /// Everything before a node is done: releases its turn, or the node is done too.
     fn open(&mut self, node: usize) -> Option<Done> {
         match self.first[node] {
             Some(turn) => self.release(turn, self.blocked_by[node]),
@@ -435,7 +428,7 @@ impl Schedule {
         }
     }
 
-    /// A turn has one thing less to wait for, or waited for it in vain.
+    /// Counts down the predecessors of a turn, one of which is done or failed.
     fn release(&mut self, turn: TurnIndex, cause: Option<TurnIndex>) -> Option<Done> {
         let entry = &mut self.turns[turn.get()];
         entry.blocked_by = entry.blocked_by.or(cause);
@@ -447,7 +440,7 @@ impl Schedule {
         }
     }
 
-    /// Queues a turn that waits for nothing, or skips it, which is done by that.
+    /// Queues a turn without unfinished predecessors, or skips it, which finishes it.
     fn admit(&mut self, turn: TurnIndex) -> Option<Done> {
         let entry = &mut self.turns[turn.get()];
         if entry.state != State::Waiting {
@@ -471,9 +464,8 @@ impl Schedule {
 }
 
 impl Class {
-    /// Returns the turn to start first, if there is one. Those that have come to wait for another one
-    /// since they were queued are dropped: they are queued again. If only answers to a failure count, so are
-    /// all others.
+    /// Returns the first turn to start. Turns that have since come to wait for another one are dropped, because they
+    /// will be queued again. With `only_answers`, so are all others that answer no failure.
     fn lowest(&mut self, turns: &[Entry], only_answers: bool) -> Option<Reverse<(u32, TurnIndex)>> {
         while let Some(&lowest) = self.ready.peek() {
             let Reverse((_, turn)) = lowest;

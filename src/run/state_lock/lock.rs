@@ -1,4 +1,4 @@
-//! The lock of the state, held by a run, and what it records of stacks.
+//! The state lock of a run, and the records of stacks.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::project::Project;
 use crate::project::config::BackendConfig;
 use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, Stacks};
-use crate::run::begun::BegunRun;
 use crate::run::execute::Inbox;
+use crate::run::started::StartedRun;
 use crate::run::state::{NewEntry, StatePlan};
 use crate::state::clock::SystemClock;
 use crate::state::document::{Document, Inputs, RunAction};
@@ -25,12 +25,12 @@ use crate::state::heartbeat::Heartbeat;
 use crate::state::lock::{LockApplication, lock};
 use crate::state::writer::{LocalCopy, Pauses, Report, StateWriter};
 
-/// The lock of the state. Unless its run begins, it is freed when this is dropped.
+/// The state lock. It is freed when this is dropped, unless the run has begun.
 pub struct StateLock {
     /// None once the run has begun.
     held: Option<HeldLock>,
     inputs: InputSnapshot,
-    /// Receives signals since before the lock was taken: none may end the process and leave it.
+    /// Receives signals since before the lock was taken, so that none ends the process while it holds the lock.
     inbox: Option<Inbox>,
     notices: Notices,
 }
@@ -40,10 +40,9 @@ struct HeldLock {
     pauses: Pauses,
 }
 
-/// What it takes to lock the state.
+/// A request for the state lock.
 pub struct LockRequest<'a> {
     pub run: &'a str,
-    /// What it does.
     pub action: &'a RunAction,
     /// How long to wait while another run holds the lock.
     pub timeout: Duration,
@@ -57,7 +56,7 @@ pub struct Lockable {
 }
 
 impl Lockable {
-    /// Gets ready to lock the state. The document has been read, and entries follow their stacks in it.
+    /// Prepares to lock the state. The document has been read, and its entries follow moved stacks.
     pub fn new(context: &mut Context, document: &Document) -> Result<Self> {
         let inputs = InputSnapshot::new(context, document)?;
         let opened = context.state.take().context("the state was opened")?;
@@ -68,14 +67,14 @@ impl Lockable {
         })
     }
 
-    /// Also makes the entries follow that a plan has found elsewhere.
+    /// Also moves the entries that a plan found at other paths.
     #[must_use]
     pub fn following(self, moves: Vec<FoundMove>) -> Self {
         Lockable { moves, ..self }
     }
 
-    /// Records that HEAD has the inputs of the stacks that are as they were applied, if that is news and no run
-    /// holds the lock: such a run does so itself.
+    /// Records that HEAD has the inputs of unchanged stacks, if that is new and no run holds the lock: such a run
+    /// records it itself.
     pub fn record_newer_commits(self, project: &Project, document: &Document) {
         let stacks = &project.stacks;
         if document.lock.is_some()
@@ -107,7 +106,7 @@ impl Lockable {
         } = self;
         let notices = opened.notices.clone();
         let amend = |document: &mut Document| {
-            // If that is impossible, it still is below.
+            // If this is impossible, it is reported below.
             _ = relocate(project, document);
             follow_all(&project.stacks, &moves, document);
             _ = inputs.record_newer_commits(&project.stacks, document);
@@ -136,7 +135,7 @@ impl Lockable {
             BackendConfig::Local(_) => Pauses::LOCAL,
             _ => Pauses::REMOTE,
         };
-        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.sign_of_life)
+        let heartbeat = Heartbeat::start(opened.backend, locked, pauses.heartbeat)
             .context("failed to start a thread")?;
         let lock = StateLock {
             held: Some(HeldLock { heartbeat, pauses }),
@@ -149,7 +148,7 @@ impl Lockable {
     }
 }
 
-/// Checks that no other stack is on record at the paths of some stacks.
+/// Checks that no other stack is recorded at the paths of some stacks.
 pub fn check_keys(stacks: &Stacks, document: &Document, recorded: &[StackIndex]) -> Result<()> {
     let pairs = EntryIndex::new(stacks, document);
     let taken = recorded.iter().find(|&&stack| {
@@ -173,14 +172,14 @@ impl StateLock {
         &held.heartbeat.locked().document
     }
 
-    /// Moves the entries that a plan, made under the lock, has found at other paths.
+    /// Moves the entries that a plan, created under the lock, found at other paths.
     pub fn follow(&mut self, stacks: &Stacks, moves: &[FoundMove]) {
         if let Some(held) = &mut self.held {
             follow_all(stacks, moves, &mut held.heartbeat.locked_mut().document);
         }
     }
 
-    /// Looks at the stacks again: they may have changed while the lock was waited for.
+    /// Reads the stacks again: they may have changed while waiting for the lock.
     pub fn look_again(&mut self, context: &mut Context) -> Result<()> {
         self.inputs = InputSnapshot::new(context, self.document())?;
         Ok(())
@@ -194,12 +193,12 @@ impl StateLock {
         self.inputs.head.as_ref()
     }
 
-    /// Gives away what receives signals.
+    /// Takes the receiver of signals.
     pub fn inbox(&mut self) -> Option<Inbox> {
         self.inbox.take()
     }
 
-    /// Returns what a command records of a stack.
+    /// Returns the record of a command in a stack.
     pub fn record(
         &self,
         environments: &Environments<'_>,
@@ -211,15 +210,15 @@ impl StateLock {
             .record(environments, stack, action, command, self.document())
     }
 
-    /// Makes a run that has begun keep the state.
+    /// Makes a started run record its results in the state.
     pub fn begin(
         mut self,
-        begun: BegunRun,
+        begun: StartedRun,
         plan: StatePlan,
         project: &Project,
         run: &str,
-    ) -> Result<BegunRun> {
-        // A run that is not recorded has no folder for the copy, which has been reported.
+    ) -> Result<StartedRun> {
+        // A run that is not recorded has no folder for the copy, which was already reported.
         let folder = match begun.folder() {
             Some(_) => GuardedFolder::find(&project.root).map_err(Error::external)?,
             None => None,
@@ -259,13 +258,13 @@ impl Drop for StateLock {
         let notices = self.notices.clone();
         let report = move |report| note_slow(&notices, &report);
         let started = StateWriter::start(backend, locked, None, pauses, clock, report);
-        // If it cannot be freed now, the holder is dead soon, and the next run on this host takes it over.
+        // If it cannot be freed now, the holder will be dead soon, and the next run on this host takes the lock over.
         _ = started.map(|writer| writer.finish(None));
     }
 }
 
-/// Frees the lock of a run that has begun, and cannot go on.
-pub fn or_give_up<T, E>(begun: BegunRun, result: Result<T, E>) -> Result<(BegunRun, T), E> {
+/// Frees the lock of a started run that cannot continue.
+pub fn or_give_up<T, E>(begun: StartedRun, result: Result<T, E>) -> Result<(StartedRun, T), E> {
     match result {
         Ok(value) => Ok((begun, value)),
         Err(error) => {
@@ -278,7 +277,6 @@ pub fn or_give_up<T, E>(begun: BegunRun, result: Result<T, E>) -> Result<(BegunR
 /// Notes that a run waits for the backend.
 fn note_slow(notices: &Notices, report: &Report) {
     if *report == Report::Slow {
-        notices
-            .note("waiting for the backend of the state, which has not answered for some seconds");
+        notices.note("waiting for the state backend, which has not answered for some seconds");
     }
 }

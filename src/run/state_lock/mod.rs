@@ -1,4 +1,4 @@
-//! A run with the state of the project: the lock, and what is recorded of stacks.
+//! A run with the state of the project: the lock, and the records of stacks.
 
 mod lock;
 mod snapshot;

@@ -1,4 +1,4 @@
-//! What is put on record of a stack: its inputs, what it declares, and whether its commit is published.
+//! The recorded facts of a stack: its inputs, its declarations, and whether its commit is published.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -24,17 +24,16 @@ use crate::state::rules::{RecordedRule, RecordedRules};
 /// published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
-    /// It is not known to: it lacks the commit, is not in this clone, or nobody knows which branch it is. Nothing is
-    /// recorded then, and git is asked again once that matters.
+    /// Not known to have it: it lacks the commit, is not in this clone, or is unknown. Nothing is recorded then, and
+    /// git is asked again when it matters.
     Unknown,
-    /// It does.
     Yes,
     /// The branch is at the commit.
     Tip,
 }
 
 impl Published {
-    /// Asks about the default branch of the remote, as `--changed` finds it.
+    /// Asks git about the default branch of the remote, as `--changed` finds it.
     pub fn of(
         repository: &Repository,
         settings: &ProjectSettings,
@@ -61,14 +60,14 @@ impl Published {
     }
 }
 
-/// What is known of the stacks before the first command of a run.
+/// The inputs of the stacks before the first command of a run.
 pub struct InputSnapshot {
     pub(super) digests: Rc<InputDigests>,
     pub(super) head: Option<CommitId>,
     /// Whether the default branch of the remote has HEAD.
     is_published: bool,
     triggers: Vec<trigger::AskingTrigger>,
-    /// The commits on record from which HEAD moves on: it is not older.
+    /// The recorded commits that are ancestors of HEAD.
     outdated: BTreeSet<CommitId>,
 }
 
@@ -117,7 +116,7 @@ impl InputSnapshot {
         })
     }
 
-    /// Says of all stacks whose inputs are those on record that HEAD has them; returns whether that is news.
+    /// Records that HEAD has the inputs of all unchanged stacks; returns whether that is new.
     pub fn record_newer_commits(&self, stacks: &Stacks, document: &mut Document) -> bool {
         let Some(head) = self.head.as_ref().filter(|_| self.is_published) else {
             return false;
@@ -147,7 +146,7 @@ impl InputSnapshot {
         is_news
     }
 
-    /// Returns what is put on record of a stack with which something is done by a command.
+    /// Returns the record of a stack for a command.
     pub fn record(
         &self,
         environments: &Environments<'_>,
@@ -188,8 +187,8 @@ impl InputSnapshot {
     }
 }
 
-/// Returns what a stack declares and which rules are in force for it, as it is on record at this commit: with
-/// paths from the project root. What triggers its replacement counts as something it runs after.
+/// Returns the declarations and rules of a stack as recorded at this commit, with paths from the project root.
+/// Triggers of its replacement count as dependencies.
 pub fn declared(project: &Project, stack: StackIndex, commit: Option<&CommitId>) -> Entry {
     let rules = project.rules_of(stack);
     let stack = &project.stacks[stack];
@@ -221,7 +220,7 @@ pub fn declared(project: &Project, stack: StackIndex, commit: Option<&CommitId>)
     }
 }
 
-/// Returns the rules of a stack as they are on record at this commit, given what makes references absolute.
+/// Returns the rules of a stack as recorded at this commit, given the context of relative references.
 fn recorded_rules(
     project: &Project,
     rules: &Rules<'_>,

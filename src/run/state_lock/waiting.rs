@@ -1,4 +1,4 @@
-//! What a run notes while it waits for the lock of the state, and once it has it.
+//! Notes about waiting for the state lock, and about taking it over.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::printable::printable;
 use crate::run::execute::Inbox;
 use crate::state::clock::{Clock, SystemClock};
 use crate::state::document::Lock;
-use crate::state::lock::{TakenOver, Vacancy, WaitReason};
+use crate::state::lock::{TakenOver, TakeoverReason, WaitReason};
 
 /// A clock for waiting for the lock.
 pub(super) struct WaitingClock<'a> {
@@ -56,11 +56,11 @@ impl WaitNotes {
         }
         match reason {
             WaitReason::Failing(error) => notices.note(&failing_note(error)),
-            WaitReason::Held(held) => notices.note(&format!(
-                "waiting for the lock of the state, which is held by {held}"
-            )),
+            WaitReason::Held(held) => {
+                notices.note(&format!("waiting for the state lock, held by {held}"));
+            }
             WaitReason::Behind(ahead) => notices.note(&format!(
-                "waiting for the lock of the state behind {}",
+                "waiting for the state lock behind {}",
                 match ahead {
                     1 => "1 other run".to_owned(),
                     more => format!("{more} other runs"),
@@ -75,10 +75,10 @@ pub(super) fn note_taken_over(notices: &Notices, taken_over: &TakenOver) {
     let Lock { run, by, host, .. } = &taken_over.lock;
     let [run, by, host] = [run, by, host].map(|text| printable(text));
     let what = match taken_over.why {
-        Vacancy::Killed => format!("run {run} was killed while it held the lock of the state"),
-        Vacancy::Broken => format!("the lock of the state was taken away from run {run}"),
-        Vacancy::Expired(expires) => format!(
-            "the lock of the state was taken over from run {run} of {by} on {host}, which gave no sign of life for {}",
+        TakeoverReason::Killed => format!("run {run} was killed while it held the state lock"),
+        TakeoverReason::Broken => format!("the state lock of run {run} was removed"),
+        TakeoverReason::Expired(expires) => format!(
+            "the state lock was taken over from run {run} of {by} on {host}, which sent no heartbeat for {}",
             exact(expires)
         ),
     };

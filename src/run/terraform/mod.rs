@@ -1,7 +1,6 @@
-//! Knowledge about Terraform, `OpenTofu` and Terragrunt: the meaning of their command lines and of their
-//! output.
+//! Knowledge about Terraform, `OpenTofu` and Terragrunt: the meaning of their command lines and of their output.
 //!
-//! Runs of other programs do not need it.
+//! Runs of other programs don't need it.
 
 pub mod summary;
 
@@ -23,10 +22,10 @@ const READING: [&str; 8] = [
     "fmt",
 ];
 
-/// What may stand between Terragrunt and the command that it hands on.
+/// The subcommands between Terragrunt and the command that it runs.
 const HANDING_ON: [&str; 2] = ["run", "run-all"];
 
-/// Options without a value that stand before a command.
+/// Options without a value that may precede a command.
 const FLAGS: [&str; 8] = [
     "--",
     "--all",
@@ -47,7 +46,7 @@ pub fn reads_only(command: &[OsString]) -> bool {
     let is_read_by = |program: &&str| {
         let mut reading = READING.iter();
         reading.any(|reading| {
-            // Terragrunt's own `graph` carries out another command in many units.
+            // Terragrunt's own `graph` runs another command in many units.
             let is_direct = (*program, *reading) != ("terragrunt", "graph");
             is_direct && matches(format!("{program} {reading}"))
         })
@@ -73,7 +72,6 @@ pub fn has_detailed_exit_code(command: &[OsString]) -> bool {
     is_of(command, "plan") && command.iter().any(is_flag)
 }
 
-/// Returns whether one of the programs is called with this command.
 fn is_of(command: &[OsString], name: &str) -> bool {
     let Some((program, arguments)) = command.split_first() else {
         return false;

@@ -1,8 +1,8 @@
-//! Finds what the output of a plan or an apply says about changes, while the output passes through.
+//! Finds the summary of changes in the output of a plan or an apply, while it passes through.
 //!
-//! Output may be of any size, so at most the length of a summary is kept of each line, and a line is
-//! parsed only if it contains one of a few words. Terragrunt puts the name of the unit before what
-//! Terraform prints; if one output has several units, their summaries are added.
+//! Output may be of any size, so at most the length of a summary is kept of each line, and a line is parsed only if
+//! it contains one of a few words. Terragrunt puts the name of the unit before the lines of Terraform; if one output
+//! has several units, their summaries are added.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::record::logs::Stream;
 
-/// What a command reports that it would change or has changed.
+/// The changes that a command reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeSummary {
     pub has_changes: bool,
@@ -88,8 +88,7 @@ static HINT: LazyLock<Regex> = LazyLock::new(|| {
     .expect("it is a pattern")
 });
 
-/// A summary as a line of text, after what Terragrunt puts before it. Lines may be wrapped after 78
-/// columns.
+/// A summary as a line of text, after Terragrunt's prefix. Lines may be wrapped after 78 columns.
 static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"^(?:.*\b(?:terraform|tofu): )?(?:",
@@ -126,7 +125,7 @@ impl SummaryFinder {
         }
     }
 
-    /// Returns what the output says about changes. Call it once the output has ended.
+    /// Returns the reported changes. Call it once the output has ended.
     pub fn end(&mut self) -> Option<ChangeSummary> {
         let unfinished = [
             std::mem::take(&mut self.stdout),
@@ -143,7 +142,7 @@ impl SummaryFinder {
         } = std::mem::take(self);
         let resources = applied.or(planned)?;
         let has_changes = has_changes || !resources.is_nothing();
-        // An apply of a plan that was saved says nothing of outputs and moves.
+        // An apply of a saved plan doesn't report outputs and moves.
         (has_changes || planned.is_some()).then_some(ChangeSummary {
             has_changes,
             resources: Some(resources),
@@ -176,7 +175,7 @@ impl SummaryFinder {
         if let Some(resources) = resources("applied") {
             add(&mut self.applied, resources);
         } else {
-            // Where nothing changes, there is no line that counts.
+            // Without changes, there is no line with counts.
             self.has_changes |= found.name("none").is_none();
             add(&mut self.planned, resources("planned").unwrap_or_default());
         }

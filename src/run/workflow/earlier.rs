@@ -1,4 +1,4 @@
-//! The turns of earlier runs of a workflow, as their journals have them.
+//! The turns of earlier runs of a workflow, from their journals.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,13 +8,12 @@ use crate::project::stack::Stacks;
 use crate::record::journal::{AskedRecord, EvaluatedTurn, RunRecord, TurnOutcome};
 use crate::run::evaluated::TurnState;
 
-/// The turns of the runs of a workflow before the one that goes on with it.
+/// The turns of the earlier runs of a workflow.
 #[derive(Debug, Default)]
 pub struct EarlierTurns {
     /// All of them: those of the first run by number, then those of the next.
     pub turns: Vec<WorkflowTurn>,
-    /// Those that have ended and that no policy has been asked about, by position, in the order in which they
-    /// ended.
+    /// Ended turns that no policy was asked about, by position, in the order of their ends.
     pub unevaluated: Vec<usize>,
     /// The last turn of each stack, by its path.
     last: HashMap<StackPath, usize>,
@@ -67,7 +66,7 @@ impl EarlierTurns {
                     }
                 }
             }
-            // A kill may have come between what was added and the answers that asked for it.
+            // A kill may have separated added turns from the answers that requested them.
             for (number, turn) in record.turns.iter().enumerate() {
                 let next = first + number;
                 let is_open = earlier.turns[next].after.is_none();
@@ -89,7 +88,7 @@ impl EarlierTurns {
         Some((position, &self.turns[position]))
     }
 
-    /// Takes the last turn of a stack, if it has finished, as one that was killed: nobody knows what it has done.
+    /// Treats the last, finished turn of a stack as killed: its effect is unknown.
     pub fn reopen(&mut self, stack: &StackPath) {
         let last = self.last.get(stack).copied();
         if let Some(position) = last.filter(|it| self.turns[*it].state == TurnState::Finished) {
@@ -98,8 +97,8 @@ impl EarlierTurns {
         }
     }
 
-    /// Returns the last turns of stacks of the tree that follow from others and have neither succeeded nor been left
-    /// unconfirmed, in the order in which they were asked for.
+    /// Returns the last turns of the project's stacks that are follow-ups and neither succeeded nor were left
+    /// unconfirmed, in the order in which they were requested.
     pub fn open_followups(&self) -> Vec<&WorkflowTurn> {
         let is_open = |turn: &&WorkflowTurn| {
             let is_left = !matches!(turn.state, TurnState::Finished | TurnState::Unconfirmed);
@@ -111,8 +110,8 @@ impl EarlierTurns {
         last.filter(is_open).collect()
     }
 
-    /// Returns the stacks of the tree whose last turns were left unconfirmed, by path, each with the id of the run
-    /// of that turn.
+    /// Returns the project's stacks whose last turns were left unconfirmed, by path, with the ids of the runs of
+    /// these turns.
     pub fn unconfirmed(&self) -> BTreeMap<&StackPath, &str> {
         let last = self.last.values().map(|position| &self.turns[*position]);
         let unconfirmed =
@@ -158,7 +157,7 @@ impl EarlierTurns {
                 _ if turn.is_added => TurnKind::Tracked,
                 _ => kind,
             };
-            // It is a follow-up whether or not a reason is on record.
+            // It is a follow-up whether or not a reason is recorded.
             (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
             next.state = state;
             next.history.push(state);
@@ -175,7 +174,7 @@ impl EarlierTurns {
                 if let Some(before) = before.filter(|_| asked.kept) {
                     next.keep(before);
                 } else {
-                    // It stands for one that has run, and that was counted.
+                    // It replaces a turn that has run, and that was counted.
                     next.was_added = false;
                 }
             }
@@ -199,9 +198,8 @@ impl EarlierTurns {
 }
 
 impl WorkflowTurn {
-    /// Takes over what is known of the last turn of its stack in an earlier run, which did not succeed. What had
-    /// not started keeps its cause; anything else is asked for again by who resumes the run. Returns what goes on
-    /// record of that, if there is anything.
+    /// Takes over the last turn of its stack in an earlier run, which did not succeed. A turn that had not started
+    /// keeps its cause; the resuming user requests all others again. Returns the reason to record, if any.
     pub fn ask_again(
         &mut self,
         last: &WorkflowTurn,
@@ -227,7 +225,7 @@ impl WorkflowTurn {
         })
     }
 
-    /// Takes over what is known of a turn that did not end, and is now to run.
+    /// Takes over the facts of a turn that did not end, and now runs.
     pub fn keep(&mut self, unfinished: &WorkflowTurn) {
         self.policies.clone_from(&unfinished.policies);
         self.triggered_by.clone_from(&unfinished.triggered_by);

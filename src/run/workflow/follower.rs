@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
-use tracing::debug;
+use tracing::{debug, info};
 
 use super::input::{self, RunFacts, StackInput, TurnFacts};
 use super::{Consequences, RecordedStack, TurnKind, Workflow};
@@ -14,7 +14,6 @@ use crate::record::samples::{Sample, Samples};
 use crate::run::evaluated::{PolicyAnswer, TurnEvaluation, TurnState};
 use crate::run::turn::TurnIndex;
 
-/// A policy that can be asked.
 #[derive(Debug, Clone)]
 pub struct FollowedPolicy {
     pub name: String,
@@ -24,7 +23,7 @@ pub struct FollowedPolicy {
     pub number: PolicyNumber,
     /// How long an evaluation may take.
     pub timeout: Duration,
-    /// Whether a failed evaluation is no failure of the run.
+    /// Whether a failed evaluation doesn't fail the run.
     pub is_ignored: bool,
 }
 
@@ -32,7 +31,7 @@ pub struct FollowedPolicy {
 #[derive(Debug)]
 pub struct Follower {
     worker: Worker,
-    /// The policies of the project; none where one is not attached to any stack.
+    /// The policies of the project; `None` for one that is not attached to any stack.
     policies: Vec<Option<FollowedPolicy>>,
     /// Which of them are attached to each stack.
     attached: Vec<Vec<usize>>,
@@ -40,13 +39,12 @@ pub struct Follower {
     stacks: Vec<StackInput>,
     ids: Vec<String>,
     workflow: Workflow,
-    /// The folder of the runs in which inputs are kept that policies ask for.
+    /// The folder of runs that stores the inputs of policies that request it.
     samples: Option<GuardedFolder>,
 }
 
 impl Follower {
-    /// Returns a follower of a run that is about to begin. Stacks are given in path order, with what is attached
-    /// to each.
+    /// Creates a follower of a new run. Stacks are in path order, each with its attached policies.
     pub fn new(
         worker: Worker,
         policies: Vec<Option<FollowedPolicy>>,
@@ -79,7 +77,7 @@ impl Follower {
         follower
     }
 
-    /// Tells policies what is on record of stacks. The state of one that has a turn is that of its turn.
+    /// Passes the records of stacks to policies. A stack with a turn has the state of that turn.
     pub fn recall(&mut self, records: impl IntoIterator<Item = (StackIndex, RecordedStack)>) {
         for (stack, record) in records {
             record.tell(&mut self.stacks[stack.get()]);
@@ -94,7 +92,7 @@ impl Follower {
         }
     }
 
-    /// Keeps the inputs that policies ask for from now on.
+    /// Stores the inputs of policies that request it, from now on.
     pub fn keep_samples(&mut self, place: GuardedFolder) {
         self.samples = Some(place);
     }
@@ -109,7 +107,7 @@ impl Follower {
         !self.attached[stack.get()].is_empty()
     }
 
-    /// Notes how far a turn has come.
+    /// Notes the progress of a turn.
     pub fn reaches(&mut self, position: usize, state: TurnState) {
         self.workflow.reaches(position, state, now());
         self.tell_turn(position);
@@ -124,7 +122,7 @@ impl Follower {
         }
     }
 
-    /// Notes what is known of a turn besides.
+    /// Notes the facts of a turn.
     pub fn learn(&mut self, position: usize, facts: TurnFacts) {
         if let Some(stack) = self.workflow.turns()[position].stack {
             self.stacks[stack.get()].set_version(&facts.terraform_version);
@@ -132,8 +130,8 @@ impl Follower {
         self.workflow.learn(position, facts);
     }
 
-    /// Asks the policies of a turn that has ended what follows. `turn` is its number, if it is one of this run;
-    /// no further policy is asked once `is_given_up` says so.
+    /// Asks the policies of an ended turn for follow-ups. `turn` is its number, if it is one of this run; no further
+    /// policy is asked once `is_given_up` is true.
     pub fn ended(
         &mut self,
         position: usize,
@@ -169,8 +167,11 @@ impl Follower {
                     Ok(answer) => (answer, None),
                     Err(problem) => (PolicyOutput::default(), Some(problem)),
                 };
+                for text in &answer.prints {
+                    info!(policy = policy.name, stack = path.as_str(), "print: {text}");
+                }
                 if earlier.is_some() {
-                    // It may have been evaluated before a kill, and nothing came of that.
+                    // It may have been evaluated before a kill, without effect.
                     self.forget_sample(&ended.id, &policy.name);
                 }
                 if answer.sample {
@@ -211,7 +212,7 @@ impl Follower {
         let Some((samples, sample)) = self.sample(turn, policy) else {
             return;
         };
-        // A sample is worth no failure of a run.
+        // A sample is not worth failing a run.
         if let Err(error) = samples.write(&sample, &self.worker.with_lists(input)) {
             debug!(%error, "a sample cannot be kept");
         }
@@ -226,8 +227,8 @@ impl Follower {
         }
     }
 
-    /// Returns the sample of a turn for a policy, if samples are kept. It is kept with the run of its turn: in
-    /// another run that goes on with it, another turn has its number.
+    /// Returns the sample of a turn for a policy, if samples are stored. It belongs to the run of its turn: in
+    /// another run of the workflow, another turn has its number.
     fn sample(&self, turn: &str, policy: &str) -> Option<(Samples, Sample)> {
         let (run, number) = turn.rsplit_once('.')?;
         let place = self.samples.clone()?;

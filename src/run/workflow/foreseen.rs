@@ -1,5 +1,4 @@
-//! The follow-ups of a run before it runs. Each turn is expected to succeed, unless it is known to
-//! fail.
+//! Predicts the follow-ups of a run. Each turn is expected to succeed, unless it is known to fail.
 
 use super::{Follower, TurnFacts, TurnKind, WorkflowTurn};
 use crate::path::StackPath;
@@ -22,7 +21,7 @@ pub struct ForeseenRun {
 #[derive(Debug)]
 pub struct ForeseenTurn {
     pub number: TurnIndex,
-    /// The turn, as it is before it starts.
+    /// The turn before it starts.
     pub turn: WorkflowTurn,
     /// The stack of the turn that it follows, if it follows one.
     pub after: Option<StackPath>,
@@ -39,8 +38,8 @@ pub enum ExpectedEnd {
 
 impl Follower {
     /// Asks the policies about each turn in the sequence of a serial run, and adds the turns that follow. First, they
-    /// are asked about turns of earlier runs, which are given by position. `place` returns the node and the rank of
-    /// what is added for a stack.
+    /// are asked about turns of earlier runs, given by position. `place` returns the node and the rank of a follow-up
+    /// of a stack.
     ///
     /// # Panics
     ///
@@ -94,8 +93,8 @@ impl Follower {
         run
     }
 
-    /// Asks the policies about a turn that has ended, and adds the turns that follow. Also returns whether its stack
-    /// has another turn, so that this one does not count.
+    /// Asks the policies about an ended turn, and adds its follow-ups. Also returns whether its stack has another
+    /// turn, so that this one does not count.
     fn foresee_end(
         &mut self,
         position: usize,
@@ -107,7 +106,7 @@ impl Follower {
         let workflow = self.workflow();
         for follow in &consequences.queued {
             let turn = &workflow.turns()[workflow.position(follow.turn)];
-            let stack = turn.stack.expect("only stacks of the tree follow");
+            let stack = turn.stack.expect("only stacks of the project follow");
             let (node, rank) = place(stack);
             schedule.add(node, rank, turn.answers_failure);
         }

@@ -1,7 +1,7 @@
-//! What policies are given: the JSON of a run, its stack, all stacks and all turns.
+//! The input of policies: the JSON of a run, its stack, all stacks and all turns.
 //!
-//! Every key is always there, except those that the language's users expect to be missing: what is unknown
-//! is the empty text, the empty list or `false`.
+//! Every key is always present, except those that users of the language expect to be missing: unknown values are the
+//! empty string, the empty list or `false`.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,9 @@ use super::WorkflowTurn;
 use crate::project::stack::Stack;
 use crate::run::evaluated::TurnState;
 
-/// What policies are told of a commit.
+/// A commit, as policies see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CommitInput {
-    /// Who wrote it.
     pub author: String,
     pub branch: String,
     /// When, in nanoseconds since 1970.
@@ -25,7 +24,7 @@ pub struct CommitInput {
     pub message: String,
 }
 
-/// What policies are told of who runs `orch`.
+/// The user of `orch`, as policies see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SessionInput {
     /// Unknown, and so `false`.
@@ -42,10 +41,10 @@ pub struct SessionInput {
     pub machine: bool,
 }
 
-/// What is known of a turn that has ended, if its tool tells.
+/// The facts of an ended turn, as far as its tool reports them.
 #[derive(Debug, Clone, Default)]
 pub struct TurnFacts {
-    /// What it was to change, and then, if it has succeeded, the same as what it has changed.
+    /// The planned changes and, after a success, the same as applied changes.
     pub changes: Vec<ChangeInput>,
     /// The version of the tool; empty if it is not known.
     pub terraform_version: String,
@@ -53,30 +52,27 @@ pub struct TurnFacts {
     pub unknown: Option<String>,
 }
 
-/// What policies are told of a change.
+/// A change, as policies see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChangeInput {
-    /// What is done.
     pub action: ChangeAction,
     /// Whether it was planned, or has been done.
     pub phase: ChangePhase,
-    /// What it is done with.
     pub entity: EntityInput,
 }
 
-/// What is done with something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeAction {
-    /// It is made.
+    /// It is created.
     Added,
-    /// It is changed, or destroyed and made anew.
+    /// It is updated or replaced.
     Changed,
     /// It is destroyed.
     Deleted,
 }
 
-/// How far a change has come.
+/// The phase of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangePhase {
@@ -86,31 +82,31 @@ pub enum ChangePhase {
     Apply,
 }
 
-/// What is changed.
+/// The changed object.
 #[derive(Debug, Clone, Serialize)]
 pub struct EntityInput {
     pub address: String,
     pub name: String,
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Whose it is: `terraform`, or empty.
+    /// Its vendor: `terraform`, or empty.
     pub entity_vendor: &'static str,
-    /// What it is: `resource`, `output` or `stack`.
+    /// Its type: `resource`, `output` or `stack`.
     pub entity_type: &'static str,
-    /// Its values, without what is secret.
+    /// Its values, without secrets.
     pub data: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What policies are told of a run, whatever its turns.
+/// A run, as policies see it, without its turns.
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts {
     /// The commit of HEAD; its branch is that of the run.
     pub commit: CommitInput,
-    /// Whether something is not committed.
+    /// Whether there are uncommitted changes.
     pub is_dirty: bool,
     /// Who runs `orch`.
     pub session: SessionInput,
-    /// What `--metadata` says.
+    /// The value of `--metadata`.
     pub metadata: Vec<String>,
     /// The owner of the repository, as its remote has it.
     pub namespace: String,
@@ -120,7 +116,7 @@ pub struct RunFacts {
     pub tracked_branch: String,
 }
 
-/// What policies are told of a stack.
+/// A stack, as policies see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct StackInput {
     administrative: bool,
@@ -148,7 +144,7 @@ struct WorkerPool {
 }
 
 impl StackInput {
-    /// Returns what policies are told of a stack of which nothing is on record.
+    /// Returns the input for a stack without a record.
     pub fn new(stack: &Stack, facts: &RunFacts) -> Self {
         let mut seen = BTreeSet::new();
         let labels = stack
@@ -210,7 +206,7 @@ fn project_root(directory: &str) -> String {
     directory.trim_start_matches('/').to_owned()
 }
 
-/// Returns what policies are told of a turn among all of a workflow.
+/// Returns the input for a turn among all of a workflow.
 pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
     #[derive(Serialize)]
     struct Entry<'a> {
@@ -228,7 +224,7 @@ pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
     })
 }
 
-/// Returns what a policy is given when a turn has ended, without the lists.
+/// Returns the input for a policy after the end of a turn, without the lists.
 pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<RawValue> {
     #[derive(Serialize)]
     struct State {

@@ -1,6 +1,6 @@
-//! What follows from what: the turns of a run, of those that it resumes, and of what policies ask for.
+//! A workflow: the turns of a run, of the runs that it resumes, and the follow-ups that policies request.
 //!
-//! A state machine without processes, threads or time. It knows neither Rego nor in which order turns run.
+//! A state machine without processes, threads or time. It doesn't know Rego, or the order of turns.
 
 mod earlier;
 mod follower;
@@ -18,7 +18,7 @@ pub use self::input::{
     ChangeAction, ChangeInput, ChangePhase, CommitInput, EntityInput, RunFacts, SessionInput,
     StackInput, TurnFacts, id, input, workflow_entry,
 };
-pub use self::names::StackNames;
+pub use self::names::{NamedStack, StackNames};
 pub use self::on_record::{RecordedStack, state_on_record};
 use super::evaluated::{DroppedFollowUp, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::{Operation, TurnIndex};
@@ -33,22 +33,22 @@ const NAMED: usize = 6;
 pub struct WorkflowTurn {
     /// The id that policies know it by: `01a1….57`.
     pub id: String,
-    /// Its stack, if that is in the tree.
+    /// Its stack, if that is in the project.
     pub stack: Option<StackIndex>,
     pub path: StackPath,
-    /// How far it has come.
+    /// Its progress.
     pub state: TurnState,
     /// The states that it has had, in order.
     pub history: Vec<TurnState>,
-    /// What it is to policies.
+    /// How policies see it.
     pub kind: TurnKind,
-    /// What is known of it besides.
+    /// Further facts.
     pub facts: TurnFacts,
     /// Whether it was added, or is one that was added in an earlier run: it has the command of follow-ups.
     pub is_followup: bool,
     /// Whether policies have added it, in this run or in one that ended before it began.
     pub was_added: bool,
-    /// Who asked for it, if that is not the run itself: `policy/retry`, or a user.
+    /// Who requested it, if not the run itself: `policy/retry`, or a user.
     pub triggered_by: Option<String>,
     /// The policies that have asked for it.
     pub policies: Vec<String>,
@@ -70,7 +70,7 @@ impl WorkflowTurn {
         self.id.rsplit_once('.').map_or("", |(run, _)| run)
     }
 
-    /// Returns whether it is known that it never ran.
+    /// Returns whether it certainly never ran.
     fn never_ran(&self) -> bool {
         matches!(
             self.state,
@@ -84,13 +84,13 @@ impl WorkflowTurn {
     }
 }
 
-/// What a turn is to policies.
+/// How policies see a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnKind {
     /// A run that deploys.
     Tracked,
     Task,
-    /// A run that destroys what the stack stands for.
+    /// A run that destroys the stack.
     Destroy,
 }
 
@@ -148,18 +148,18 @@ pub struct Workflow {
     n_earlier: usize,
     /// The positions of the turns of each stack, in order.
     by_path: HashMap<StackPath, Vec<usize>>,
-    /// How many turns were added, without those of which it is known that they never ran.
+    /// How many turns were added, without those that certainly never ran.
     n_followups: usize,
 }
 
-/// What follows from the end of a turn.
+/// The effect of the end of a turn.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Consequences {
     /// The turns that were added to the workflow, in order.
     pub queued: Vec<Follow>,
-    /// Turns that were to come anyway.
+    /// Turns that would have run anyway.
     pub joined: Vec<Follow>,
-    /// What was asked for and does not follow.
+    /// Requested follow-ups that do not run.
     pub dropped: Vec<DroppedFollowUp>,
     /// Whether another turn of the same stack follows, so that this one does not count.
     pub is_retried: bool,
@@ -206,7 +206,7 @@ impl Workflow {
         self.n_earlier + turn.get()
     }
 
-    /// Returns the run of a turn of an earlier run, and which turn of its stack it was there, from 1.
+    /// Returns the run of a turn of an earlier run, and the number of its stack's turn there, from 1.
     pub fn place_of_earlier(&self, position: usize) -> (String, u32) {
         let turn = &self.turns[position];
         let run = turn.run();
@@ -218,7 +218,7 @@ impl Workflow {
         (run.to_owned(), u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Notes how far a turn has come.
+    /// Notes the progress of a turn.
     pub fn reaches(&mut self, position: usize, state: TurnState, at: u64) {
         let turn = &mut self.turns[position];
         let was_counted = turn.is_counted();
@@ -230,12 +230,12 @@ impl Workflow {
         }
     }
 
-    /// Notes what is known of a turn besides.
+    /// Notes further facts of a turn.
     pub fn learn(&mut self, position: usize, facts: TurnFacts) {
         self.turns[position].facts = facts;
     }
 
-    /// Notes what policies have answered to the end of a turn, and adds the turns that follow.
+    /// Notes the answers of policies to the end of a turn, and adds the turns that follow.
     pub fn follow(&mut self, position: usize, answers: &[PolicyAnswer], at: u64) -> Consequences {
         let said = answers.iter().map(|it| FlagChange {
             policy: &it.policy,
@@ -244,12 +244,22 @@ impl Workflow {
         });
         set_flags(&mut self.turns[position].flags, &said.collect::<Vec<_>>());
         let mut wanted: BTreeMap<StackIndex, Vec<String>> = BTreeMap::new();
-        let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut dropped: BTreeMap<&str, (WhyDropped, Vec<String>)> = BTreeMap::new();
+        let ambiguous = |one: StackIndex, other: StackIndex| WhyDropped::Ambiguous {
+            stacks: [one, other].map(|stack| self.names.path(stack).clone()),
+        };
         for answer in answers {
             for name in &answer.answer.trigger {
                 let policies = match self.names.find(name) {
-                    Some(stack) => wanted.entry(stack).or_default(),
-                    None => unknown.entry(name).or_default(),
+                    NamedStack::One(stack) => wanted.entry(stack).or_default(),
+                    NamedStack::Ambiguous(one, other) => {
+                        let why = || (ambiguous(one, other), Vec::new());
+                        &mut dropped.entry(name).or_insert_with(why).1
+                    }
+                    NamedStack::Unknown => {
+                        let why = || (WhyDropped::Unknown, Vec::new());
+                        &mut dropped.entry(name).or_insert_with(why).1
+                    }
                 };
                 if policies.last() != Some(&answer.policy) {
                     policies.push(answer.policy.clone());
@@ -257,11 +267,11 @@ impl Workflow {
             }
         }
         let mut consequences = Consequences::default();
-        for (name, policies) in unknown {
+        for (name, (why, policies)) in dropped {
             consequences.dropped.push(DroppedFollowUp {
                 name: name.to_owned(),
                 policies,
-                why: WhyDropped::Unknown,
+                why,
             });
         }
         for (stack, policies) in wanted {
@@ -310,7 +320,7 @@ impl Workflow {
                 return;
             }
         }
-        // No follow-up destroys, so that none can make up for a destroy that failed.
+        // No follow-up destroys, so none can retry a failed destroy.
         let is_destroy = self.turns[position].kind == TurnKind::Destroy;
         consequences.is_retried |= is_same && !is_destroy;
         let number = waiting.unwrap_or(self.turns.len() - self.n_earlier);
@@ -352,12 +362,12 @@ impl Workflow {
             .into_iter()
             .flatten()
             .copied();
-        // A stack that is gone may have had a path that is none.
+        // A removed stack may have had a path that is now invalid.
         of_path.filter(move |position| self.turns[*position].stack == Some(stack))
     }
 
-    /// Returns the number of the turn of a stack that waits, if one does. Of a stack that is destroyed and made
-    /// anew, it is the latter.
+    /// Returns the number of the waiting turn of a stack, if there is one. Of a stack that is destroyed and
+    /// recreated, it is the latter turn.
     fn waiting(&self, stack: StackIndex) -> Option<usize> {
         let own = self
             .of_stack(stack)
@@ -382,7 +392,7 @@ impl Workflow {
         (self.n_followups >= max_followups as usize).then_some(("max_followups", max_followups))
     }
 
-    /// Returns what led to a follow-up of a turn, from its end: `/c ← retry ← /c`.
+    /// Returns the chain that led to a follow-up of a turn, from its end: `/c ← retry ← /c`.
     fn chain(&self, position: usize, path: &StackPath, policies: &[String]) -> String {
         let mut chain = path.to_string();
         let (mut policies, mut at) = (policies, Some(position));
@@ -401,7 +411,7 @@ impl Workflow {
     }
 }
 
-/// Returns the id that policies know a turn of a run by, given its number from 0.
+/// Returns the id of a turn in the input of policies, given its number from 0.
 pub fn turn_id(run: &str, number: usize) -> String {
     format!("{run}.{}", number + 1)
 }
@@ -409,14 +419,14 @@ pub fn turn_id(run: &str, number: usize) -> String {
 /// The flags of a turn, each with the policies that have set it.
 pub type Flags = BTreeMap<String, BTreeSet<String>>;
 
-/// What a policy does to the flags of a turn.
+/// The change of a policy to the flags of a turn.
 struct FlagChange<'a> {
     policy: &'a str,
     reset: Vec<&'a String>,
     set: Vec<&'a String>,
 }
 
-/// First resets, then sets: a flag is gone when all policies that set it have reset it.
+/// First resets, then sets: a flag is removed when all policies that set it have reset it.
 fn set_flags(flags: &mut Flags, changes: &[FlagChange<'_>]) {
     for change in changes {
         for flag in &change.reset {

@@ -1,4 +1,4 @@
-//! What policies are told of stacks before they have a turn: what the state has on record of them.
+//! The input of policies for stacks without a turn, from the recorded state.
 
 use super::input::{CommitInput, StackInput};
 use crate::run::evaluated::TurnState;
@@ -7,7 +7,7 @@ use crate::state::document::{AttemptOutcome, Entry, INTERRUPTED};
 /// How a run that exceeded its time limit has left a stack, in the words of the state.
 const RUN_TIMED_OUT: &str = "run-timed-out";
 
-/// What the state has on record of a stack.
+/// The recorded state of a stack, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedStack {
     /// How its last turn ended.
@@ -34,7 +34,7 @@ pub fn state_on_record(entry: &Entry) -> Option<TurnState> {
         return Some(TurnState::Applying);
     }
     let Some(last) = &entry.last else {
-        // It was put on record without a run.
+        // It was recorded without a run.
         return entry.applied.is_some().then_some(TurnState::Finished);
     };
     Some(match (&last.outcome, last.failure.as_deref()) {

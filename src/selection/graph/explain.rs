@@ -41,7 +41,7 @@ impl Cycles {
             && let Some(last) = diagnostics.pop()
         {
             let note = format!(
-                "the {} stacks tied up here form more cycles than the {MAX_CYCLES} shown",
+                "these {} stacks form more cycles than the {MAX_CYCLES} shown",
                 self.stacks.len()
             );
             diagnostics.push(last.note(note));

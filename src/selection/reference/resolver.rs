@@ -103,18 +103,16 @@ impl ReferenceResolver<'_> {
         let is_one = matches!(reference.target, ReferenceTarget::Stack(_));
         if reference.output.is_some() && !is_one {
             self.problems.push(wrong(
-                format!(
-                    "`{written}` in `{kind}` names several stacks, and an output belongs to one"
-                ),
-                "an output of several stacks",
-                "name one stack before the `#`",
+                format!("`{written}` in `{kind}` names an output of several stacks"),
+                "an output belongs to one stack",
+                "write one stack before the `#`",
             ));
             return;
         }
         if !self.names_managed(&reference) {
             self.problems.push(wrong(
                 format!("`{written}` in `{kind}` is only read, and never changes"),
-                "it says `mode = \"read\"`",
+                "its `mode` is `\"read\"`",
                 "name the stack that manages it",
             ));
             return;
@@ -196,7 +194,7 @@ impl ReferenceResolver<'_> {
             [] | [_] if !self.project.broken.is_empty() => None, // what is broken may carry it
             [] | [_] if !self.explains => None,
             [_] => {
-                let label = "no other stack carries such tags";
+                let label = "no other stack has such tags";
                 let diagnostic = dangling::names_nothing(self.project, kind, entry, label);
                 self.problems.push(diagnostic);
                 None
@@ -204,7 +202,7 @@ impl ReferenceResolver<'_> {
             [] => {
                 let mut wanted = filter.alternatives().flatten();
                 let unknown = wanted.find(|tag| !stacks.has_tag(tag));
-                let label = "no stack carries such tags";
+                let label = "no stack has such tags";
                 let diagnostic = dangling::names_nothing(self.project, kind, entry, label);
                 self.suggestions += 1;
                 self.problems.push(match unknown {

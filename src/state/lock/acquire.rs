@@ -13,28 +13,27 @@ use super::super::clock::{Clock, Moment};
 use super::super::document::{Document, Lock, RunAction};
 use super::super::holder::{Claim, FileHolder, Presence};
 use super::super::run_record::RunChanges;
-use super::super::store::{PATIENCE, PutCondition, StoreError, Version};
+use super::super::store::{PutCondition, RETRY_TIMEOUT, StoreError, Version};
 use super::queue::{QueuePlace, jittered};
-use super::{Freed, GRACE, Held, LockDraft, LockError, TakenOver, free, retry};
+use super::{Freed, GRACE, LockConflict, LockDraft, LockError, TakenOver, free, retry};
 use crate::author::Author;
 
 /// How long to wait before something is tried again that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What a run needs to take the lock.
+/// A run's request for the lock.
 pub struct LockApplication<'a> {
     pub run: &'a str,
-    /// What it does.
     pub action: &'a RunAction,
     /// Who runs it.
     pub author: &'a Author,
-    /// After how long without a sign of life others may take the lock over.
+    /// After how long without a heartbeat others may take the lock over.
     pub expires: Option<Duration>,
     /// How long to wait while others hold it.
     pub timeout: Duration,
-    /// What the write that takes the lock changes besides.
+    /// Further changes of the write that takes the lock.
     pub amend: &'a dyn Fn(&mut Document),
-    /// Is told each time why the run waits.
+    /// Called each time with the reason for waiting.
     pub note: &'a dyn Fn(WaitReason<'_>),
 }
 
@@ -42,13 +41,13 @@ pub struct LockApplication<'a> {
 #[derive(Debug)]
 pub enum WaitReason<'a> {
     /// Another run holds the lock.
-    Held(&'a Held),
+    Held(&'a LockConflict),
     /// The lock is free, and this many runs have waited for longer.
     Behind(usize),
     Failing(&'a StoreError),
 }
 
-/// The lock, held, and the document as its holder has read it.
+/// The held lock, and the document that its holder read.
 #[derive(Debug)]
 pub struct Locked {
     /// The document, with the lock in it.
@@ -59,18 +58,18 @@ pub struct Locked {
     pub(in crate::state) lock: Lock,
     pub(in crate::state) record: RunChanges,
     pub(in crate::state) record_version: Version,
-    /// Before this moment, nobody can have taken it over.
+    /// Before this moment, no one can have taken it over.
     pub(in crate::state) sure: Moment,
-    /// Keeps others on this machine from taking the lock over.
+    /// Keeps other processes on this machine from taking the lock over.
     pub(in crate::state) claim: Option<Claim>,
 }
 
-/// Takes the lock for a run, or waits until it is free. Failures of the store that pass are borne for as long as
-/// during a run.
+/// Takes the lock for a run, or waits until it is free. Transient failures of the store are retried as long as during
+/// a run.
 ///
 /// # Errors
 ///
-/// If it cannot be taken; if there is no document; if it is still held when the time is over.
+/// If it cannot be taken; if there is no document; if it is still held after the timeout.
 pub fn lock(
     backend: &Backend,
     application: &LockApplication<'_>,
@@ -96,7 +95,7 @@ pub fn lock(
             Err(LockError::Read(BackendReadError::Store(error))) if error.is_transient() => {
                 let now = clock.elapsed();
                 let since = *failing.get_or_insert(now);
-                if now.saturating_sub(since) >= PATIENCE {
+                if now.saturating_sub(since) >= RETRY_TIMEOUT {
                     return Err(error.into());
                 }
                 (application.note)(WaitReason::Failing(&error));
@@ -140,17 +139,17 @@ pub fn lock(
     }
 }
 
-/// What came of an attempt to take the lock.
+/// The result of an attempt to take the lock.
 enum Attempt {
     Locked(Box<Locked>),
     /// The lock is free, and so many others are first.
     Behind(usize),
-    Held(Box<Held>, HeldBy),
+    Held(Box<LockConflict>, HeldBy),
     /// The lock is free, and a process of this machine is about to take it, or has just freed it.
     Changing(FileHolder, Version),
 }
 
-/// What changes when a lock is free again.
+/// Who holds the lock, and so the event that frees it.
 enum HeldBy {
     /// The file that a process of this machine keeps locked.
     Process(File),
@@ -167,11 +166,11 @@ struct Acquisition<'a> {
     code: String,
     place: QueuePlace<'a>,
     taken_over: Option<TakenOver>,
-    /// The run whose processes kept the file of the holder locked for some time, while the lock was free and the
-    /// document did not change. They are not waited for: they have outlived it. Then nobody can know from the file
-    /// whether this run is alive.
+    /// The run whose processes kept the holder file locked for some time, while the lock was free and the document
+    /// did not change. They have outlived the run and are not waited for. The file then doesn't show whether this run
+    /// is alive.
     left_behind: Option<(String, Version)>,
-    /// Whether what a killed run has started was given time to end.
+    /// Whether the processes of a killed run were given time to end.
     has_waited: bool,
     /// How many records were written: no two have the same bytes.
     writes: u64,
@@ -180,7 +179,7 @@ struct Acquisition<'a> {
 }
 
 impl Acquisition<'_> {
-    /// Tries to take the lock. `is_last` says that nobody waits for the turns of others any more.
+    /// Tries to take the lock. `is_last` means that tickets of others no longer count.
     fn attempt(&mut self, claim: Option<Claim>, is_last: bool) -> Result<Attempt, LockError> {
         let mut presence = match claim {
             Some(claim) => Presence::Alone(claim),
@@ -192,7 +191,7 @@ impl Acquisition<'_> {
         })
     }
 
-    /// Makes one attempt. `is_freed` says whether an earlier one has freed the lock of another run.
+    /// Makes one attempt. `is_freed` means that an earlier one freed the lock of another run.
     fn attempt_once(
         &mut self,
         presence: &mut Presence,
@@ -282,8 +281,8 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Puts the record of the run, whatever is there of it: an answer may have been lost, and there are stores in
-    /// which nothing can be removed. Returns nothing if another put was in the way.
+    /// Writes the run record, over any existing one: an answer may have been lost, and some stores cannot remove
+    /// objects. Returns `None` if another write interfered.
     fn put_record(
         &mut self,
         document: &Document,
@@ -305,7 +304,7 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Returns the lock that the document has now, and removes what earlier runs have left.
+    /// Returns the new lock of the document, and removes leftovers of earlier runs.
     fn locked(
         &mut self,
         document: Document,
@@ -338,7 +337,7 @@ impl Acquisition<'_> {
         })
     }
 
-    /// Waits until a process of this machine, and what it has started, is gone or frees the lock: the kernel tells.
+    /// Waits until a process of this machine and its children end or free the lock; the kernel reports it.
     fn await_process(&self, file: File, most: Duration) -> Option<Claim> {
         let until = self.clock.elapsed() + most;
         let left = || until.saturating_sub(self.clock.elapsed());
@@ -347,7 +346,7 @@ impl Acquisition<'_> {
         let is_woken = wake.is_some();
         let waiting = thread::Builder::new().spawn(move || {
             if file.lock().is_ok() {
-                // If nobody waits any more, the file is closed, and so unlocked.
+                // If no one waits any more, this closes the file, which unlocks it.
                 _ = sender.send(file);
             }
             if let Some(wake) = wake {
@@ -375,7 +374,7 @@ impl Acquisition<'_> {
         }
     }
 
-    /// Waits until the document is another one.
+    /// Waits until the document changes.
     fn await_change(&mut self, seen: &Version, most: Duration) {
         self.place.join(self.clock);
         self.place.note_held();

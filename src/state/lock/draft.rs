@@ -1,4 +1,4 @@
-//! Replacing the document, which is tried again each time that somebody else was faster.
+//! Replaces the document, with retries if another writer was faster.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::super::store::{PutCondition, StoreError, Version};
 use super::super::timeline::Succession;
 use super::{LockError, read};
 
-/// How often a write is tried again that somebody else has forestalled.
+/// How often to retry a write after another writer was faster.
 const ATTEMPTS: usize = 50;
 
 /// Attempts a write until it is done; an attempt that returns nothing was forestalled. Returns nothing if all were.
@@ -28,11 +28,11 @@ pub(in crate::state) fn attempts<T, E>(
     Ok(None)
 }
 
-/// Does the same, and fails if all attempts were forestalled.
+/// Does the same, and fails if all attempts were too late.
 ///
 /// # Errors
 ///
-/// If an attempt fails, or somebody else was faster each time.
+/// If an attempt fails, or another writer was faster each time.
 pub(in crate::state) fn retry<T, E: From<LockError>>(
     backend: &Backend,
     attempt: impl FnMut() -> Result<Option<T>, E>,
@@ -41,7 +41,7 @@ pub(in crate::state) fn retry<T, E: From<LockError>>(
     attempts(attempt)?.ok_or_else(busy)
 }
 
-/// A document that was read, and becomes the next one.
+/// A document that was read, to become the next one.
 pub(in crate::state) struct LockDraft {
     pub(in crate::state) document: Document,
     pub(in crate::state) version: Version,
@@ -52,7 +52,7 @@ pub(in crate::state) struct LockDraft {
 }
 
 impl LockDraft {
-    /// Reads the document, which must exist. Returns nothing if it was replaced meanwhile.
+    /// Reads the document, which must exist. Returns `None` if it was replaced meanwhile.
     pub(in crate::state) fn read(backend: &Backend) -> Result<Option<Self>, LockError> {
         let read = read(backend)?;
         let Some(succession) = backend.succession(&read)? else {
@@ -78,8 +78,8 @@ impl LockDraft {
         self.document.succeed(&self.succession);
     }
 
-    /// Makes a backup of what was read, and replaces it. Returns the document and its version, unless somebody else
-    /// has written meanwhile.
+    /// Makes a backup of the document, and replaces it. Returns the new document and its version, unless another
+    /// writer was faster.
     pub(in crate::state) fn write(
         self,
         backend: &Backend,

@@ -1,7 +1,7 @@
-//! The lock in the document: who holds it, and when others may take it over.
+//! The lock in the document: its holder, and when others may take it over.
 //!
-//! A holder writes its run record again and again; the store's clock says when it did last. Whoever takes a lock
-//! over first puts a tombstone in place of that record, so the holder, should it live, can write nothing more.
+//! A holder rewrites its run record as a heartbeat, dated by the store's clock. Whoever takes a lock over first
+//! replaces that record by a tombstone, so that a holder that is still alive can write nothing more.
 
 mod acquire;
 mod draft;
@@ -29,27 +29,27 @@ use crate::author::{self, Author};
 use crate::duration::local_time;
 use crate::printable::printable;
 
-/// How long what a killed run has started may take to end, and a process to take or free the lock.
+/// How long the processes of a killed run may take to end, and a process to take or free the lock.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What the history calls it when a lock is taken away.
+/// The name of a forced unlock in the history.
 const UNLOCK: &str = "unlock";
 
-/// A lock that another run holds.
+/// A lock of another run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
-    /// The lock; none if its holder is just taking or freeing it.
+pub struct LockConflict {
+    /// The lock; `None` while its holder is taking or freeing it.
     pub lock: Option<Lock>,
     /// How long ago the holder was heard of last, by the clock of the store.
     pub silence: Option<Duration>,
     /// When that was, by the clock of this machine.
     pub heard: Option<Timestamp>,
-    /// Whether its `orch` has ended on this machine, while something that it started has not.
+    /// Whether its `orch` has ended on this machine, but one of its commands has not.
     pub is_outlived: bool,
 }
 
-/// Describes the holder: who, where, since when, and when they were heard from.
-impl Display for Held {
+/// Describes the holder: the user, the place, since when, and the last heartbeat.
+impl Display for LockConflict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(lock) = &self.lock else {
             return f.write_str("another process of this machine");
@@ -74,7 +74,7 @@ impl Display for Held {
             local_time(*since)
         )?;
         if let Some(heard) = self.heard {
-            write!(f, ", last heard from at {}", local_time(heard))?;
+            write!(f, ", last heartbeat at {}", local_time(heard))?;
         }
         match ci {
             Some(ci) => write!(f, ", {}", printable(ci)),
@@ -83,8 +83,8 @@ impl Display for Held {
     }
 }
 
-impl Held {
-    /// Returns how long it takes until the lock expires, unless the holder gives a sign of life.
+impl LockConflict {
+    /// Returns the time until the lock expires without another heartbeat.
     pub(super) fn until_expiry(&self) -> Option<Duration> {
         let expires = self.lock.as_ref()?.expires()?;
         Some(expires.saturating_sub(self.silence?))
@@ -102,12 +102,12 @@ pub enum LockError {
     Missing(String),
     /// Another run writes.
     #[error("the state is locked")]
-    Held(Box<Held>),
-    /// The lock could be taken over, and what its holder has left is damaged.
+    Held(Box<LockConflict>),
+    /// The lock could be taken over, but the record of its holder is damaged.
     #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
     Damaged(Box<Lock>, Damage),
-    /// Somebody else was faster each time.
-    #[error("`{0}` changes faster than it can be written")]
+    /// Another writer was faster each time.
+    #[error("`{0}` was changed by others before each attempt to write it; try again")]
     Busy(String),
 }
 
@@ -119,23 +119,23 @@ impl From<StoreError> for LockError {
 
 /// Why a lock is taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vacancy {
-    /// Its run was killed on this machine, and nothing that it started is left.
+pub enum TakeoverReason {
+    /// Its run was killed on this machine, and all its processes have ended.
     Killed,
-    /// Its run gave no sign of life for so long.
+    /// Its run sent no heartbeat for this long.
     Expired(Duration),
-    /// Somebody has taken it away, and was interrupted.
+    /// A forced unlock was interrupted.
     Broken,
 }
 
-impl Vacancy {
+impl TakeoverReason {
     /// Returns the reason for the history.
     fn reason(self) -> Option<String> {
         match self {
-            Vacancy::Killed | Vacancy::Broken => None,
-            Vacancy::Expired(expires) => {
+            TakeoverReason::Killed | TakeoverReason::Broken => None,
+            TakeoverReason::Expired(expires) => {
                 let expires = crate::duration::exact(expires);
-                Some(format!("the run gave no sign of life for {expires}"))
+                Some(format!("the run sent no heartbeat for {expires}"))
             }
         }
     }
@@ -145,10 +145,10 @@ impl Vacancy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenOver {
     pub lock: Lock,
-    pub why: Vacancy,
+    pub why: TakeoverReason,
 }
 
-/// What became of the lock of a document.
+/// The lock of a document, after an attempt to free it.
 pub(super) enum Freed {
     /// It had none.
     Unlocked,
@@ -163,13 +163,13 @@ pub(super) fn read(backend: &Backend) -> Result<ReadDocument, LockError> {
     read.ok_or_else(|| LockError::Missing(backend.address()))
 }
 
-/// Frees a document in memory if its lock may be taken over; from then on the holder of that can write nothing. The
-/// serial of the document is already that of the write. `age` is how long ago the document was put. With `is_dry`,
+/// Frees the lock of a document in memory if it may be taken over; from then on its holder can write nothing. The
+/// document already has the serial of the write. `age` is the time since the document was written. With `is_dry`,
 /// nothing is written.
 ///
 /// # Errors
 ///
-/// If another run holds the lock, or what a dead one has left is damaged.
+/// If another run holds the lock, or the record of a dead one is damaged.
 pub(super) fn free(
     backend: &Backend,
     document: &mut Document,
@@ -190,14 +190,14 @@ pub(super) fn free(
     let silence = silence(Some(&found), age);
     let is_over = |expires: &Duration| silence.is_some_and(|silence| silence >= *expires);
     let why = if is_dead {
-        Vacancy::Killed
+        TakeoverReason::Killed
     } else if is_broken(&found) {
-        Vacancy::Broken
+        TakeoverReason::Broken
     } else if let Some(expires) = lock.expires().filter(is_over) {
-        Vacancy::Expired(expires)
+        TakeoverReason::Expired(expires)
     } else {
         let held = held_since(lock, silence, now);
-        return Err(LockError::Held(Box::new(Held {
+        return Err(LockError::Held(Box::new(LockConflict {
             is_outlived: is_here && is_outlived(presence, held.lock.as_ref()),
             ..held
         })));
@@ -221,8 +221,8 @@ fn is_outlived(presence: &Presence, lock: Option<&Lock>) -> bool {
     holder.is(&lock.run) && author::has_ended(lock.process)
 }
 
-/// Returns which processes of this machine hold the lock of a document, if one may. What a killed run has started
-/// gets some time to end.
+/// Returns whether processes of this machine hold the lock of a document, if one may. Processes of a killed run get
+/// some time to end.
 pub(super) fn presence(
     backend: &Backend,
     document: &Document,
@@ -244,11 +244,11 @@ pub(super) fn presence(
     }
 }
 
-/// Returns how long ago a holder was heard of: it writes its record, and now and then the document.
+/// Returns the time since the last sign of a holder: it writes its record, and sometimes the document.
 fn silence(found: Option<&FoundRecord>, age: Option<Duration>) -> Option<Duration> {
     match found {
         Some(found) if found.version.is_some() => {
-            // What is not known of the record is not known at all.
+            // An unreadable age of the record means an unknown time.
             Some(found.age?.min(age.unwrap_or(Duration::MAX)))
         }
         _ => age,
@@ -266,8 +266,8 @@ pub fn heard(age: Option<Duration>, now: Timestamp) -> Option<Timestamp> {
     now.checked_sub(age).ok()
 }
 
-fn held_since(lock: Lock, silence: Option<Duration>, now: Timestamp) -> Held {
-    Held {
+fn held_since(lock: Lock, silence: Option<Duration>, now: Timestamp) -> LockConflict {
+    LockConflict {
         lock: Some(lock),
         silence,
         heard: heard(silence, now),
@@ -275,11 +275,11 @@ fn held_since(lock: Lock, silence: Option<Duration>, now: Timestamp) -> Held {
     }
 }
 
-/// Returns the error that another run holds the lock of a document that was put so long ago.
+/// Returns the error that another run holds the lock of a document of this age.
 ///
 /// # Errors
 ///
-/// If it cannot be known when that was heard of.
+/// If the time of its last heartbeat is unknown.
 pub(super) fn held_by_other(
     backend: &Backend,
     lock: Lock,
@@ -291,7 +291,7 @@ pub(super) fn held_by_other(
     Ok(LockError::Held(Box::new(held_since(lock, silence, now))))
 }
 
-/// Puts a tombstone in place of a run record, after which its run can write nothing. Returns whether nobody wrote at
+/// Puts a tombstone in place of a run record, after which its run can write nothing. Returns whether no one wrote at
 /// the same time.
 ///
 /// # Errors
@@ -327,8 +327,8 @@ fn fence(
     Ok(matches!(swap, Swap::Done(_)))
 }
 
-/// Merges the record of a holder into the document, and frees its lock. The serial of the document is
-/// already that of the write.
+/// Merges the record of a holder into the document, and frees its lock. The document already has the serial of the
+/// write.
 fn settle(
     document: &mut Document,
     lock: &Lock,

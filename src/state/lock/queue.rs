@@ -1,7 +1,7 @@
-//! The queue of the runs that wait for a lock which the kernel does not watch: in a bucket, each has a ticket.
+//! The queue of runs that wait for a lock in a bucket, which the kernel cannot watch. Each has a ticket.
 //!
-//! Tickets only say whose turn it is; the lock itself is safe without them. A run that does not take a free lock in
-//! time loses its turn, so nobody waits for one that was cancelled.
+//! Tickets only decide the order; the lock is safe without them. A run that does not take a free lock in time loses
+//! its place, so cancelled runs block no one.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::super::clock::Clock;
 /// How long a free lock is left to each run ahead.
 const TURN: Duration = Duration::from_secs(3);
 
-/// How long the first in the queue waits between two looks; the others wait longer.
+/// The time between two checks of the first in the queue; the others wait longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The same while a lock is held for long.
@@ -22,7 +22,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause of those that are not the first.
 const MAX_PAUSE_BEHIND: Duration = Duration::from_secs(5);
 
-/// A longer wait becomes longer by no more than this part of it.
+/// The poll interval is at most this fraction of the time waited so far.
 const SHARE: u32 = 20;
 
 /// The place of a run in the queue.
@@ -71,7 +71,7 @@ impl<'b> QueuePlace<'b> {
         self.free_since = None;
     }
 
-    /// Returns whether the run may take the lock, which is free.
+    /// Returns whether the run may take the free lock.
     pub(super) fn is_next(&mut self, clock: &dyn Clock) -> bool {
         let tickets = self.backend.tickets();
         let ahead = |other: &&String| self.ticket.as_ref().is_none_or(|own| *other < own);

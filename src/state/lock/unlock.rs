@@ -1,4 +1,4 @@
-//! Taking a lock away by its code.
+//! Removes a lock by its code.
 
 use super::super::backend::{Backend, BackendReadError};
 use super::super::clock::Clock;
@@ -6,11 +6,11 @@ use super::super::document::{Document, Lock};
 use super::super::salvage::{self, Damage};
 use super::super::store::StoreError;
 use super::{
-    ALIVE, Held, LockDraft, LockError, fence, held_since, is_broken, retry, settle, silence,
+    ALIVE, LockConflict, LockDraft, LockError, fence, held_since, is_broken, retry, settle, silence,
 };
 use crate::author::Author;
 
-/// The reason of one that gives up what the holder has recorded, unless there is another.
+/// The default reason if the record of the holder is discarded.
 const RECORD_LOST: &str = "the run record was damaged or missing";
 
 /// Why a lock was not taken away.
@@ -19,16 +19,15 @@ pub enum UnlockError {
     /// The document cannot be read or written.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// Nobody holds the lock.
     #[error("the state is not locked")]
     NotLocked,
-    /// Somebody else holds it.
+    /// Another run holds it.
     #[error("the state is locked with another code")]
-    WrongCode(Box<Held>),
-    /// The holder was heard of just now, or it is not known when.
-    #[error("the holder of the lock may be alive")]
-    Alive(Box<Held>),
-    /// What the holder has recorded cannot all be read.
+    WrongCode(Box<LockConflict>),
+    /// The last heartbeat is recent, or its time is unknown.
+    #[error("the holder of the lock may still be running")]
+    Alive(Box<LockConflict>),
+    /// Some of the holder's record cannot be read.
     #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
     Damaged(Box<Lock>, Damage),
 }
@@ -64,17 +63,17 @@ pub struct Unlocked {
     pub lock: Lock,
     /// The document without it.
     pub document: Document,
-    /// What could not be read of what the holder had recorded, and is lost.
+    /// The unreadable part of the holder's record, which is lost.
     pub damage: Option<Damage>,
 }
 
-/// Takes a lock away from its holder, who can write nothing from then on. What they have recorded is
-/// merged; what they have begun counts as interrupted.
+/// Removes the lock of its holder, which can write nothing from then on. Its record is merged, and its open intents
+/// count as interrupted.
 ///
 /// # Errors
 ///
-/// If the lock has another code, if its holder may be alive, if what they have recorded is damaged or missing, or if
-/// the document cannot be written.
+/// If the lock has another code, if its holder may be alive, if its record is damaged or missing, or if the document
+/// cannot be written.
 pub fn unlock(
     backend: &Backend,
     unlocking: &Unlocking,

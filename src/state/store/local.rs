@@ -1,7 +1,7 @@
 //! A folder as a store.
 //!
-//! Writers take turns by a lock of the kernel on a file beside the objects. What is written is another
-//! file until it is complete and on the disk; then it takes the name of the object.
+//! Writers take turns with a kernel lock on a file beside the objects. A new object is a temporary file until it is
+//! complete and on the disk; then it is renamed.
 
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::folder::{GuardedFolder, Unusable, failed};
 #[derive(Debug)]
 pub struct LocalStore {
     place: Place,
-    /// What the name of the file that is locked begins with.
+    /// The prefix of the lock file's name.
     base: String,
 }
 
@@ -69,7 +69,7 @@ impl Place {
         let address = self.address(key);
         StoreError {
             doing,
-            // The address says what it is about.
+            // The error already has the address.
             problem: match problem {
                 Unusable::Io { error, path, .. } if address.ends_with(path) => error.to_string(),
                 problem => problem.to_string(),
@@ -137,7 +137,7 @@ impl Store for LocalStore {
         let Some(bytes) = self.read(key).map_err(&error)? else {
             return Ok(None);
         };
-        // Asked later: what was written since is not what was read, and then counts as young.
+        // Asked after reading: a write in between makes it look young, which is safe.
         let age = self.age(key).map_err(&error)?;
         Ok(Some(StoredObject {
             version: version(&bytes),
@@ -181,7 +181,7 @@ impl Store for LocalStore {
             let Some(folder) = self.place.find()? else {
                 return Ok(());
             };
-            // What another process is writing just now is not yet what it will be called.
+            // The object of another process is a temporary file until it is complete.
             let (lock, name) = self.lock_file()?;
             lock.lock().map_err(|error| failed("lock", &name, error))?;
             folder.remove(key)

@@ -1,7 +1,7 @@
-//! Where objects are kept: a folder, or a bucket.
+//! Stores of objects: a folder, or a bucket.
 //!
-//! A store puts an object only if it is what the caller last saw, or absent: nobody's write is lost. It
-//! knows nothing of what is in the objects.
+//! A store replaces an object only if it is the version that the caller last saw, or absent, so no write is lost. It
+//! doesn't know the content.
 
 mod local;
 #[cfg(feature = "remote-state")]
@@ -28,21 +28,21 @@ pub trait Store: Send {
     /// Returns the version of an object, if it exists.
     fn version(&self, key: &str) -> Result<Option<Version>, StoreError>;
 
-    /// Returns the time by the clock of the store, as of its last answer, if it tells.
+    /// Returns the time by the clock of the store, as of its last answer, if it reports one.
     fn time(&self) -> Option<Timestamp>;
 
     /// Puts an object if the condition holds, and returns its new version.
     ///
     /// # Errors
     ///
-    /// If the condition does not hold, or it is not known whether the object was put.
+    /// If the condition does not hold, or the result is unknown.
     fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError>;
 
     /// Removes an object, which need not exist.
     ///
     /// # Errors
     ///
-    /// If the store cannot be asked, or allows no removal.
+    /// If the store cannot be asked, or forbids removal.
     fn delete(&self, key: &str) -> Result<(), StoreError>;
 
     /// Returns the keys that begin with a text, in order.
@@ -55,19 +55,18 @@ pub trait Store: Send {
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObject {
-    /// What is in it.
     pub bytes: Vec<u8>,
     pub version: Version,
-    /// How long ago it was put, by the clock of the store, if that tells.
+    /// The time since it was written, by the clock of the store, if it reports one.
     pub age: Option<Duration>,
 }
 
 /// A version of an object, in the store's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// What identifies the version or its content.
+    /// Identifies the version or its content.
     pub tag: Option<String>,
-    /// What identifies the version, where the store keeps several or counts them.
+    /// Identifies the version, in stores that keep several or count them.
     pub number: Option<String>,
 }
 
@@ -93,13 +92,12 @@ pub enum PutError {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {doing} `{address}`: {problem}")]
 pub struct StoreError {
-    /// What was tried.
+    /// The attempted operation.
     pub doing: &'static str,
-    /// With what.
+    /// The object.
     pub address: String,
     /// Why it failed.
     pub problem: String,
-    /// What kind of failure it is.
     pub failure: StoreFailure,
 }
 
@@ -109,14 +107,14 @@ pub enum StoreFailure {
     /// It may be over soon: the network, or a store that is overloaded.
     Transient,
     NoBucket,
-    /// The store lacks what `orch` needs of it.
+    /// The store lacks a feature that `orch` needs.
     NotImplemented,
     /// Any other.
     Other,
 }
 
-/// How long a store that fails has to return, before and during a run.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+/// How long to retry requests to a failing store, before and during a run.
+pub const RETRY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl StoreError {
     /// Returns whether the failure may be over soon.

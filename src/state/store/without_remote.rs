@@ -1,4 +1,4 @@
-//! What stands for buckets in an `orch` that was built without them.
+//! Replaces buckets in an `orch` that was built without them.
 
 use super::{Store, StoreError};
 use crate::project::config::{AzureBackend, GcsBackend, S3Backend};

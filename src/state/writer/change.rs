@@ -1,33 +1,32 @@
-//! What a run does with a stack on record, and what becomes of its entry.
+//! The changes of a run to recorded stacks, and their effects on entries.
 
 use jiff::Timestamp;
 
 use crate::path::Generation;
 use crate::state::document::Entry;
 
-/// What a run does with a stack on record.
+/// A change of a run to a recorded stack.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The whole entry: with an intent before the first attempt, with a result after the last one. What
-    /// has happened in this run has the serial [`crate::state::document::UNMERGED`].
+    /// The whole entry: with an intent before the first attempt, with a result after the last one. Parts from this
+    /// run have the serial [`crate::state::document::UNMERGED`].
     Put(Box<Entry>),
-    /// The stack has been destroyed, and its entry goes.
+    /// The stack was destroyed, and its entry is removed.
     Destroyed,
     /// Nothing yet: a generation of the stack that is not the current one is about to be destroyed.
     Destroying,
     /// A generation of the stack has been destroyed that is not the current one.
     DestroyedGeneration(Generation),
-    /// The intent was given up before anything started: the entry becomes what it was before the intent.
+    /// The intent was withdrawn before anything started: the entry is as before the intent.
     Withdrawn,
 }
 
-/// What is known of a stack when it changes.
+/// The context of a change.
 pub(super) struct ChangeContext<'a> {
-    /// Its entry now.
     pub(super) current: Option<&'a Entry>,
     /// Its entry before the last intent.
     pub(super) settled: Option<&'a Entry>,
-    /// The generations of it that the run has destroyed, which were not current.
+    /// The destroyed old generations of the stack in this run.
     pub(super) destroyed: &'a [Generation],
     pub(super) run: &'a str,
     /// Now.
@@ -35,18 +34,18 @@ pub(super) struct ChangeContext<'a> {
 }
 
 impl Change {
-    /// Returns what becomes of the entry of a stack.
+    /// Returns the new entry of a stack.
     pub(super) fn entry(self, known: &ChangeContext<'_>) -> Option<Entry> {
         match self {
             Change::Put(mut entry) => {
-                // Whoever has made it may not know what has been destroyed since.
+                // The author of the entry may not know of later destroys.
                 for generation in known.destroyed {
                     entry.forget_generation(*generation);
                 }
                 entry.keep_serials(known.current);
                 Some(*entry)
             }
-            // What else has been made of it is still there.
+            // The other generations still exist.
             Change::Destroyed => known.current?.without_current(known.run, known.at),
             Change::Destroying => known.current.cloned(),
             Change::DestroyedGeneration(generation) => {

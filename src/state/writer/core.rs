@@ -1,4 +1,4 @@
-//! What is to be written when, without a thread: tests make the time up.
+//! Decides when to write, without threads: tests control the time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::state::run_record::RunChanges;
 use crate::state::store::{StoreError, StoredObject, Version};
 use crate::state::written::{RunWrite, Tally};
 
-/// A backend that has not taken what is due for so long is told of.
+/// A backend that takes longer than this for due changes is reported.
 const SLOW: Duration = Duration::from_secs(5);
 
 /// A run record that is larger is folded into the document.
 const FOLD_BYTES: usize = 256 << 10;
 
-/// The writer of a run. It says which request is due, and hears its answer; there is one at a time.
+/// The writer of a run. It returns the due request, and receives its answer; there is one at a time.
 pub struct Core {
     copy: Option<LocalCopy>,
     pauses: Pauses,
@@ -33,16 +33,16 @@ pub struct Core {
     lock: Lock,
     document: Document,
     version: Version,
-    /// The record as it is in the store, as far as is known.
+    /// The record in the store, as far as is known.
     record: RunChanges,
     record_version: Version,
-    /// What the next record holds.
+    /// The content of the next record.
     wanted: BTreeMap<String, Option<Entry>>,
-    /// The generations of stacks that the run has destroyed, which were not current.
+    /// The old generations of stacks that the run destroyed.
     destroyed: BTreeMap<String, Vec<Generation>>,
-    /// What the stacks that the run has touched were before it.
+    /// The entries of the run's stacks before it.
     before: BTreeMap<String, Option<Entry>>,
-    /// What they have become since, where something has ended: what a later intent falls back to.
+    /// The entries after the last results, to which a withdrawn intent returns.
     settled: BTreeMap<String, Option<Entry>>,
     /// The tickets of changes that are in no request.
     pending: Vec<u64>,
@@ -53,17 +53,17 @@ pub struct Core {
     is_fold_due: bool,
     /// When the last request began.
     last_write: Option<Moment>,
-    /// When the last sign of life began that arrived.
+    /// When the last successful heartbeat was sent.
     sure: Moment,
     /// When the last write succeeded, or the lock was taken.
     last_success: Duration,
     /// When the first of the writes began that have failed since then.
     failing_since: Option<Duration>,
-    /// When the first request began that no success has followed, if that is not told yet.
+    /// When the first request without a later success began, until that is reported.
     slow_since: Option<Duration>,
     /// Set once the run has ended.
     end: Option<RunEnd>,
-    /// The serial of the write with which everything was in the document.
+    /// The serial of the write that completed the document.
     written: Option<u64>,
     ended: Option<WriterEnd>,
     /// Whether the copy lacks something.
@@ -94,7 +94,7 @@ impl Core {
         Core {
             copy,
             pauses: Pauses {
-                sign_of_life: locked.lock.sign_of_life(pauses.sign_of_life),
+                heartbeat: locked.lock.heartbeat(pauses.heartbeat),
                 ..pauses
             },
             sure: locked.sure,
@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// Takes in a change, which a later request writes. Until [`Self::keep`] it is nowhere else.
+    /// Takes a change, which a later request writes. Until [`Self::keep`], it is only in memory.
     pub fn change(&mut self, stack: String, change: Change, ticket: u64) {
         let document = &self.document;
         let before = self
@@ -151,8 +151,8 @@ impl Core {
         self.is_copy_due = true;
     }
 
-    /// Takes in a question whether the lock is still held: the ticket is confirmed if nobody can have taken it over,
-    /// or once a sign of life has arrived.
+    /// Asks whether the lock is still held: the ticket is confirmed if no one can have taken it over, or after the
+    /// next heartbeat.
     pub fn renew(&mut self, ticket: u64) -> Option<Report> {
         if self.ended.is_none() && self.is_sure(self.sure) {
             return Some(Report::Confirmed(vec![ticket]));
@@ -161,12 +161,13 @@ impl Core {
         None
     }
 
-    /// Returns whether nobody can have taken the lock over if a sign of life arrived that was sent at a moment.
+    /// Returns whether no one can have taken the lock over, given a successful heartbeat that was sent at this
+    /// moment.
     fn is_sure(&self, sent: Moment) -> bool {
         sent.passed(&*self.clock) < self.lock.lease() / 4 * 3
     }
 
-    /// Saves on this machine what is not there yet.
+    /// Saves new changes on this machine.
     pub fn keep(&mut self) {
         if !std::mem::take(&mut self.is_copy_due) {
             return;
@@ -198,14 +199,14 @@ impl Core {
         self.end.is_some()
     }
 
-    /// Returns how the writing has ended, once the run has.
+    /// Returns the result of the writing, once the run has ended.
     pub fn ended(&self) -> Option<&WriterEnd> {
         self.ended.as_ref().filter(|_| self.is_finishing())
     }
 
-    /// Ends the writing of a run that went away without a word.
+    /// Ends the writing of a run that stopped without a final write.
     pub(super) fn abandon(&self) -> WriterEnd {
-        let problem = "the run ended without a word".to_owned();
+        let problem = "the run ended without its last write".to_owned();
         let lost = || self.lost(Loss::Gone { problem });
         self.ended.clone().unwrap_or_else(lost)
     }
@@ -215,8 +216,7 @@ impl Core {
         WriterEnd::Lost { loss, unkept }
     }
 
-    /// Returns how long there is nothing to do unless the run or the backend says something; zero if a
-    /// request is due.
+    /// Returns the time until a request is due, unless a change or an answer arrives; zero if one is due.
     pub fn wait(&self) -> Duration {
         if self.ended.is_some() || self.is_busy {
             return Duration::MAX;
@@ -233,39 +233,39 @@ impl Core {
         let due = if is_due || self.failing_since.is_some() {
             next
         } else {
-            next.max(self.last_success + self.pauses.sign_of_life)
+            next.max(self.last_success + self.pauses.heartbeat)
         };
         due.saturating_sub(self.clock.elapsed())
     }
 
-    /// Returns how long it takes until [`Self::tick`] has something to say, if no answer comes.
-    pub fn patience(&self) -> Duration {
+    /// Returns the time until [`Self::tick`] has a report, if no answer arrives.
+    pub fn until_tick(&self) -> Duration {
         let slow = self.slow_since.map(|since| since + SLOW);
         let lost = self
             .unanswered_since()
-            .map(|since| since + self.pauses.patience);
+            .map(|since| since + self.pauses.retry_timeout);
         let next = slow.into_iter().chain(lost).min();
         next.map_or(Duration::MAX, |next| {
             next.saturating_sub(self.clock.elapsed())
         })
     }
 
-    /// Returns what the run has to know of a backend that does not answer.
+    /// Returns a report on a backend that doesn't answer.
     pub fn tick(&mut self) -> Option<Report> {
         let now = self.clock.elapsed();
         let is_over = |since: Duration, time: Duration| now.saturating_sub(since) >= time;
-        let patience = self.pauses.patience;
+        let timeout = self.pauses.retry_timeout;
         if let Some(since) = self.unanswered_since()
-            && is_over(since, patience)
+            && is_over(since, timeout)
         {
-            let problem = format!("there was no answer for {} seconds", patience.as_secs());
+            let problem = format!("no answer for {} seconds", timeout.as_secs());
             return Some(self.lose(Loss::Gone { problem }));
         }
         let slow = self.slow_since.take_if(|since| is_over(*since, SLOW));
         slow.map(|_| Report::Slow)
     }
 
-    /// Returns since when the backend has not done what it was asked, while it is asked for it.
+    /// Returns since when the backend has not done a request.
     fn unanswered_since(&self) -> Option<Duration> {
         let is_waiting = self.is_busy && self.ended.is_none();
         let begun = self.last_write.map(|begun| begun.elapsed);
@@ -279,8 +279,7 @@ impl Core {
         Report::Lost(loss)
     }
 
-    /// Returns the request that is due, whose answer goes to [`Self::hear`]. Whatever it writes is on
-    /// this machine before.
+    /// Returns the due request; [`Self::hear`] takes its answer. Its content is on this machine already.
     pub fn ask(&mut self) -> WriterRequest {
         self.keep();
         self.is_busy = true;
@@ -305,7 +304,7 @@ impl Core {
         })
     }
 
-    /// Takes the answer to the request that is under way, and returns what the run has to know.
+    /// Takes the answer to the current request, and returns a report for the run.
     pub fn hear(&mut self, answer: WriterAnswer) -> Option<Report> {
         self.is_busy = false;
         if self.ended.is_some() {
@@ -335,7 +334,7 @@ impl Core {
         self.slow_since = None;
     }
 
-    /// What was asked is asked again, unless the backend has had its time.
+    /// Repeats the request, unless the backend has failed for too long.
     fn failed(&mut self, error: &StoreError) -> Result<(), Loss> {
         debug!(%error, "the state cannot be written");
         self.pending.append(&mut self.asked);
@@ -343,7 +342,7 @@ impl Core {
         let since = *self
             .failing_since
             .get_or_insert(self.last_write.map_or(now, |begun| begun.elapsed));
-        if now.saturating_sub(since) >= self.pauses.patience {
+        if now.saturating_sub(since) >= self.pauses.retry_timeout {
             let problem = error.to_string();
             return Err(Loss::Gone { problem });
         }
@@ -361,7 +360,7 @@ impl Core {
                 self.is_fold_due = self.record.to_bytes().len() > FOLD_BYTES;
                 self.sure = self.last_write.unwrap_or(self.sure);
                 if !self.is_sure(self.sure) {
-                    // Since it was sent, somebody may have taken the lock over.
+                    // Another run may have taken the lock over since it was sent.
                     self.pending.append(&mut self.asked);
                 }
                 let tickets = std::mem::take(&mut self.asked);
@@ -455,17 +454,16 @@ impl Core {
         Ok(())
     }
 
-    /// The record has gone, or stays until the next holder of the lock removes it.
+    /// The record was removed, or the next holder of the lock removes it.
     fn removed(&mut self) {
         if let Some(copy) = &self.copy {
-            // One that stays says nothing that is not in the document.
+            // A leftover copy has nothing that is not in the document.
             _ = copy.remove();
         }
         self.ended = self.written.map(|serial| WriterEnd::Written { serial });
     }
 
-    /// Goes on from a document that was found in place of the one that was read: it is this run's if an
-    /// answer was lost.
+    /// Continues from a document that replaced the one that was read: it is this run's own if an answer was lost.
     fn adopt(&mut self, found: Option<StoredObject>) -> Result<(), Loss> {
         let taken = Loss::Taken { by: None };
         let Some(object) = found else {

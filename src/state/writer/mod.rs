@@ -1,12 +1,11 @@
-//! What a run writes while it holds the lock.
+//! Writes the results of a run while it holds the lock.
 //!
-//! A run tells the writer of each stack what it is about to do, and what came of it. The writer brings
-//! that to the run record, as much as there is with each write, and reports what has arrived. It works
-//! on threads of its own: the network must not hold up signals, time and other stacks.
+//! A run sends the writer each intent and each result. The writer adds them to the run record, as many as there are
+//! with each write, and confirms them. It has threads of its own: the network must not delay signals, timers and
+//! other stacks.
 //!
-//! Whatever is to be written is in a file of the run first, from which it can be recovered if the
-//! backend is gone or the lock was taken away. The file is written at once, however long the backend
-//! takes to answer.
+//! Each change is first stored in a file on this machine, for recovery if the backend fails or the lock is lost. The
+//! file is written at once, however slow the backend is.
 
 mod change;
 mod core;
@@ -28,28 +27,28 @@ use super::clock::Clock;
 use super::lock::Locked;
 use crate::folder::{GuardedFolder, Unusable};
 
-/// What the writer tells the run.
+/// A report of the writer to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// The changes with these tickets are written; so is whatever was told before them.
+    /// The changes with these tickets, and all earlier ones, are written.
     Confirmed(Vec<u64>),
-    /// The backend has not taken what is due for some seconds.
+    /// The backend has not taken due changes for some seconds.
     Slow,
-    /// Nothing that is not confirmed will be: no command may start any more. Comes once.
+    /// Unconfirmed changes will not be written: no further command may start. Reported once.
     Lost(Loss),
 }
 
 /// Why nothing can be written any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
-    /// Somebody has taken the lock away, or has put something else in its place.
+    /// The lock was taken, or the document was replaced.
     Taken {
-        /// Who, if that is known.
+        /// Who, if known.
         by: Option<String>,
     },
     /// The backend did not return in time.
     Gone {
-        /// What was wrong with it last.
+        /// The last problem.
         problem: String,
     },
 }
@@ -58,9 +57,9 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Loss::Taken { by: Some(by) } => {
-                write!(f, "{by} has taken the lock of the state away")
+                write!(f, "{by} took the state lock")
             }
-            Loss::Taken { by: None } => f.write_str("the lock of the state was taken away"),
+            Loss::Taken { by: None } => f.write_str("the state lock was taken"),
             Loss::Gone { problem } => write!(f, "the state cannot be written: {problem}"),
         }
     }
@@ -71,16 +70,15 @@ impl fmt::Display for Loss {
 pub enum WriterEnd {
     /// Everything is in the document, in the write with this serial, and the lock is free.
     Written { serial: u64 },
-    /// Not everything is. What is missing can be recovered from the file of the run.
+    /// Some changes are missing there. They can be recovered from the file of the run.
     Lost {
-        /// Why.
         loss: Loss,
         /// Why not even the file of the run has it, if it has not.
         unkept: Option<String>,
     },
 }
 
-/// Where a run keeps a copy of what it is about to write.
+/// The copy of a run's changes on this machine.
 #[derive(Debug, Clone)]
 pub struct LocalCopy {
     /// The folder `.orch`.
@@ -115,7 +113,7 @@ impl LocalCopy {
     }
 }
 
-/// What the writer hears.
+/// A message to the writer.
 enum Message {
     /// A change, from the run.
     Change(String, Change, u64),
@@ -125,7 +123,7 @@ enum Message {
     Finish(Option<String>),
     /// From the backend.
     Answer(Box<WriterAnswer>),
-    /// Whoever could send more has gone.
+    /// No more messages can arrive.
     Gone,
 }
 
@@ -146,7 +144,7 @@ impl Drop for Outbox {
     }
 }
 
-/// The writer of a run that holds the lock. One that is dropped leaves the lock where it is.
+/// The writer of a run that holds the lock. Dropping it keeps the lock.
 #[derive(Debug)]
 pub struct StateWriter {
     outbox: Outbox,
@@ -154,12 +152,11 @@ pub struct StateWriter {
 }
 
 impl StateWriter {
-    /// Starts the writer of a run. It tells the run what has become of its changes by `report`, which
-    /// must not block.
+    /// Starts the writer of a run. It reports the progress of changes to `report`, which must not block.
     ///
     /// # Errors
     ///
-    /// If no thread can be started. The lock stays where it is.
+    /// If no thread can be started. The lock is kept.
     pub fn start(
         backend: Backend,
         locked: Locked,
@@ -182,20 +179,20 @@ impl StateWriter {
         Ok(StateWriter { outbox, thread })
     }
 
-    /// Tells the writer of a change of a stack, whose key is the text that `orch list` prints. The
-    /// ticket comes back when the change is written. Returns at once.
+    /// Sends a change of a stack to the writer. The key is the name that `orch list` prints. The ticket is confirmed
+    /// when the change is written. Returns at once.
     pub fn change(&self, stack: &str, change: Change, ticket: u64) {
         let message = Message::Change(stack.to_owned(), change, ticket);
         self.outbox.send(message);
     }
 
-    /// Asks whether the lock is still held. The ticket comes back if it is. Returns at once.
+    /// Asks whether the lock is still held. If so, the ticket is confirmed. Returns at once.
     pub fn renew(&self, ticket: u64) {
         self.outbox.send(Message::Renew(ticket));
     }
 
-    /// Waits until everything is in the document and the lock is free, or until that cannot be any
-    /// more. What has begun and not ended counts as interrupted. `reason` is for the history.
+    /// Waits until everything is in the document and the lock is free, or until that has failed. Open intents count
+    /// as interrupted. `reason` is for the history.
     pub fn finish(self, reason: Option<String>) -> WriterEnd {
         self.outbox.send(Message::Finish(reason));
         match self.thread.join() {
@@ -205,7 +202,7 @@ impl StateWriter {
     }
 }
 
-/// Makes requests, one at a time.
+/// Sends requests, one at a time.
 fn ask(backend: &Backend, due: &Receiver<WriterRequest>, answers: &Outbox) {
     for request in due {
         let answer = request.make(backend);
@@ -213,7 +210,7 @@ fn ask(backend: &Backend, due: &Receiver<WriterRequest>, answers: &Outbox) {
     }
 }
 
-/// Does what messages ask for until the run ends.
+/// Handles messages until the run ends.
 fn write(
     mut core: Core,
     requests: &Sender<WriterRequest>,
@@ -246,7 +243,7 @@ fn write(
             report(told);
             continue;
         }
-        match receiver.recv_timeout(wait.min(core.patience())) {
+        match receiver.recv_timeout(wait.min(core.until_tick())) {
             Ok(message) => first = Some(message),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return core.abandon(),

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use crate::state::store::PATIENCE;
+use crate::state::store::RETRY_TIMEOUT;
 
-/// How long the writer waits for what.
+/// The pauses and timeouts of the writer.
 #[derive(Debug, Clone, Copy)]
 pub struct Pauses {
     /// Between the beginnings of two writes.
     pub between: Duration,
-    /// Between two signs of life.
-    pub sign_of_life: Duration,
+    /// Between two heartbeats.
+    pub heartbeat: Duration,
     /// For a backend that fails to return.
-    pub patience: Duration,
+    pub retry_timeout: Duration,
     /// Before a failed write is tried again.
     pub retry: Duration,
 }
@@ -21,8 +21,8 @@ impl Pauses {
     /// The pauses for a folder.
     pub const LOCAL: Pauses = Pauses {
         between: Duration::ZERO,
-        sign_of_life: Duration::from_mins(1),
-        patience: PATIENCE,
+        heartbeat: Duration::from_mins(1),
+        retry_timeout: RETRY_TIMEOUT,
         retry: Duration::from_secs(1),
     };
 

@@ -1,5 +1,4 @@
-//! What the writer of a run asks of the backend. An answer may take long; meanwhile the writer hears what
-//! the run says.
+//! The writer's requests to the backend. A slow request doesn't keep the writer from receiving messages of the run.
 
 use crate::state::backend::{Backend, Swap};
 use crate::state::document::Document;
@@ -14,7 +13,7 @@ pub struct WriterRequest(pub(super) RequestKind);
 pub(super) enum RequestKind {
     /// Put the run record in place of this version.
     Record(RunChanges, Version),
-    /// Put the document, with more of what the run has done, in place of this version.
+    /// Replace this version by the document with more changes of the run.
     Fold(Document, Version),
     /// Put the document with everything, and without the lock, in place of this version.
     End(Document, Version),
@@ -28,7 +27,7 @@ pub struct WriterAnswer(pub(super) AnswerKind);
 
 #[derive(Debug)]
 pub(super) enum AnswerKind {
-    /// Also who has ended the run from outside, where its record is gone.
+    /// If its record was removed, also who ended the run from outside.
     Record(Result<Swap, StoreError>, Option<String>),
     Fold(Document, Result<Swap, StoreError>),
     End(Document, Result<Swap, StoreError>),
@@ -36,7 +35,7 @@ pub(super) enum AnswerKind {
 }
 
 impl WriterRequest {
-    /// Makes the request, and waits for the answer.
+    /// Sends the request, and waits for the answer.
     pub fn make(self, backend: &Backend) -> WriterAnswer {
         WriterAnswer(match self.0 {
             RequestKind::Record(record, version) => {
@@ -60,7 +59,7 @@ impl WriterRequest {
                 AnswerKind::End(document, swap)
             }
             RequestKind::Removal(run) => {
-                // What cannot be removed is removed by the next holder of the lock.
+                // If this fails, the next holder of the lock removes it.
                 backend.delete_record(&run);
                 AnswerKind::Removal
             }

@@ -10,7 +10,7 @@ fn answered(sandbox: &Sandbox, arguments: &str, keys: &str) -> Option<(i32, Stri
 }
 
 #[test]
-fn what_destroys_nothing_is_approved_with_yes() {
+fn apply_without_destroys_is_approved_with_yes() {
     let repository = project(&[("/a", "")]);
     for answer in ["no\n", "y\n", "\n", "yes please\n", "1\n"] {
         let Some((code, said)) = answered(&repository, "apply", answer) else {
@@ -28,7 +28,7 @@ fn what_destroys_nothing_is_approved_with_yes() {
 }
 
 #[test]
-fn what_destroys_is_approved_with_the_number() {
+fn apply_with_destroys_is_approved_with_the_number() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     for answer in ["yes\n", "1\n", "3\n", "\n"] {
         for arguments in [
@@ -50,7 +50,7 @@ fn what_destroys_is_approved_with_the_number() {
 }
 
 #[test]
-fn a_question_is_interrupted_with_ctrl_c() {
+fn apply_prompt_is_interrupted_with_ctrl_c() {
     let repository = applied(&[("/a", "")]);
     want(&repository, "/a", "2");
     let Some((code, said)) = answered(&repository, "apply", "\u{3}") else {
@@ -67,7 +67,7 @@ fn a_question_is_interrupted_with_ctrl_c() {
 }
 
 #[test]
-fn a_terminal_that_hangs_up_approves_nothing() {
+fn apply_prompt_rejects_the_plan_when_the_terminal_closes() {
     let repository = project(&[("/a", "")]);
     let Some((code, said)) = answered(&repository, "apply", "\u{4}") else {
         return;
@@ -77,7 +77,7 @@ fn a_terminal_that_hangs_up_approves_nothing() {
 }
 
 #[test]
-fn what_changes_during_the_question_is_noticed() {
+fn apply_notices_changes_during_the_prompt() {
     for make in [project, with_state] {
         let repository = make(&[("/a", "")]);
         let write = |path: &str| repository.write(path, "2");
@@ -105,7 +105,7 @@ fn what_changes_during_the_question_is_noticed() {
 }
 
 #[test]
-fn what_the_tools_leave_behind_as_they_plan_is_no_change() {
+fn apply_ignores_files_that_tools_write_while_planning() {
     for make in [project, with_state] {
         let repository = make(&[("/a", "")]);
         hook(&repository, "plan", "a", "echo cached > $ORCH_ROOT/cache");

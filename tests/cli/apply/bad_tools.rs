@@ -14,11 +14,11 @@ const SHOWN: [(&str, &str); 10] = [
     ("echo '{\"a\":1}'", "is not a plan: line 1"),
     (
         "echo '{\"format_version\":\"1.0\",\"values\":{}}'",
-        "prints a state, not a plan",
+        "printed a state, not a plan",
     ),
     (
         "echo '{\"format_version\":\"1.2\",\"foo\":1}'",
-        "`plan` reports changes, but `show -json` prints none",
+        "`plan` reported changes, but `show -json` printed none",
     ),
     (
         "echo '{\"format_version\":\"2.0\"}'",
@@ -84,7 +84,7 @@ fn apply_fails_only_the_stack_whose_tool_prints_no_plan_when_it_is_planned_again
 }
 
 #[test]
-fn the_signal_that_ended_a_tool_is_named() {
+fn apply_names_the_signal_that_ended_a_tool() {
     let repository = project(&[("/bad", ""), ("/good", "")]);
     for step in ["init", "plan", "show"] {
         hook(&repository, step, "bad", "kill -KILL $$");
@@ -102,7 +102,7 @@ fn the_signal_that_ended_a_tool_is_named() {
 }
 
 #[test]
-fn control_characters_of_addresses_reach_nobody() {
+fn plan_escapes_control_characters_in_addresses() {
     let repository = project(&[("/a", "")]);
     done(&repository, "apply --auto-approve");
     let address = "x.y[\\\"\\u001b[31mred\\n  + /b  create\\u202e\\\"]";

@@ -64,7 +64,7 @@ fn project(state: &str, lines: &str) -> Repository {
 }
 
 #[test]
-fn a_lock_file_that_init_changes_makes_no_plan_stale() {
+fn apply_ignores_a_lock_file_that_init_changes() {
     for state in ["", STATE] {
         let repository = project(state, "");
         let planned = repository.orch("plan -o ../saved");
@@ -88,7 +88,7 @@ fn a_lock_file_that_init_changes_makes_no_plan_stale() {
 }
 
 #[test]
-fn a_lock_file_that_is_committed_after_the_plan_makes_it_stale() {
+fn apply_refuses_a_plan_older_than_a_committed_lock_file() {
     let repository = project("", "");
     done(&repository, "plan -o ../saved");
     repository.commit();
@@ -97,7 +97,7 @@ fn a_lock_file_that_is_committed_after_the_plan_makes_it_stale() {
 }
 
 #[test]
-fn each_instance_has_a_data_directory_of_its_own() {
+fn apply_gives_each_instance_its_own_data_directory() {
     let repository = project("", "for_each = [\"blue\", \"green\"]");
     done(&repository, "plan -o ../saved");
     repository.git("checkout -q net");

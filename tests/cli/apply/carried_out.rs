@@ -14,7 +14,7 @@ const CHAIN: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn an_apply_shows_its_plan_and_does_everything_in_order() {
+fn apply_shows_its_plan_and_runs_in_order() {
     let repository = project(&CHAIN);
     let output = done(&repository, "apply --auto-approve");
     assert!(output.contains("Plan: 3 to create"), "{output}");
@@ -28,7 +28,7 @@ fn an_apply_shows_its_plan_and_does_everything_in_order() {
 }
 
 #[test]
-fn an_apply_needs_no_git() {
+fn apply_works_without_git() {
     let sandbox = prepared(&CHAIN);
     done(&sandbox, "apply --auto-approve");
     assert_eq!(world(&sandbox, "a").as_deref(), Some("1"));
@@ -37,7 +37,7 @@ fn an_apply_needs_no_git() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_carried_out_that_was_not_approved() {
+fn apply_without_terminal_needs_approval() {
     let repository = project(&CHAIN);
     let output = fails(&repository, "apply", 4, "--auto-approve");
     assert!(output.contains("Plan: 3 to create"), "{output}");
@@ -49,7 +49,7 @@ fn without_a_terminal_nothing_is_carried_out_that_was_not_approved() {
 }
 
 #[test]
-fn after_a_failure_what_depends_on_it_is_skipped() {
+fn apply_skips_dependents_of_a_failed_stack() {
     let repository = project(&[CHAIN[0], CHAIN[1], CHAIN[2], ("/d", "")]);
     hook(&repository, "apply", "b", "exit 7");
     let output = fails(&repository, "apply --auto-approve", 1, "/b: failed");
@@ -65,7 +65,7 @@ fn after_a_failure_what_depends_on_it_is_skipped() {
 }
 
 #[test]
-fn after_a_failure_nothing_new_starts_if_that_is_asked_for() {
+fn apply_stops_after_a_failure_with_on_error_stop() {
     let repository = project(&[CHAIN[0], CHAIN[1], CHAIN[2], ("/d", "")]);
     hook(&repository, "apply", "b", "exit 7");
     fails(&repository, "apply --auto-approve --on-error stop", 1, "/b");
@@ -74,7 +74,7 @@ fn after_a_failure_nothing_new_starts_if_that_is_asked_for() {
 }
 
 #[test]
-fn nothing_runs_if_a_tool_fails_in_planning() {
+fn apply_runs_nothing_if_a_tool_fails_to_plan() {
     let repository = project(&CHAIN);
     hook(&repository, "plan", "c", "exit 1");
     fails(&repository, "apply --auto-approve", 1, "/c");
@@ -83,7 +83,7 @@ fn nothing_runs_if_a_tool_fails_in_planning() {
 }
 
 #[test]
-fn nothing_runs_over_what_is_not_committed() {
+fn apply_refuses_uncommitted_files() {
     let repository = project(&CHAIN);
     repository.write("/a/new", "");
     fails(&repository, "apply --auto-approve", 4, "a/new");
@@ -100,7 +100,7 @@ fn nothing_runs_over_what_is_not_committed() {
 }
 
 #[test]
-fn a_selection_is_carried_out_alone() {
+fn apply_runs_only_the_selection() {
     let repository = with_state(&CHAIN);
     done(&repository, "apply --auto-approve --match b");
     assert_eq!(acts(&repository), ["apply create b"]);
@@ -109,7 +109,7 @@ fn a_selection_is_carried_out_alone() {
 }
 
 #[test]
-fn a_step_that_is_tried_again_is_planned_anew() {
+fn apply_plans_again_before_a_retry() {
     let repository = project(&CHAIN);
     let retry = "orch {\n  config {\n    run {\n      retry {\n        attempts = 2\n        backoff  = \"0s\"\n        on_exit  = [1]\n      }\n    }\n  }\n}\n";
     repository.write("/retry.orch.hcl", retry);
@@ -128,7 +128,7 @@ fn a_step_that_is_tried_again_is_planned_anew() {
 }
 
 #[test]
-fn a_driver_that_cannot_plan_is_carried_out() {
+fn apply_runs_a_driver_without_plan() {
     let repository = with_state(&[("/a", "driver = \"blind\"")]);
     let output = done(&repository, "apply --auto-approve");
     assert!(output.contains("create"), "{output}");
@@ -147,7 +147,7 @@ fn a_driver_that_cannot_plan_is_carried_out() {
 }
 
 #[test]
-fn a_blocked_stack_stops_nobody_else() {
+fn apply_runs_other_stacks_beside_a_blocked_one() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     super::change_document(&repository, |document| {
         document["stacks"]["/a"]["backend"] = "local elsewhere".into();

@@ -27,7 +27,7 @@ fn steps(repository: &Repository, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn nobody_is_asked_if_the_outputs_have_not_changed() {
+fn apply_skips_conditional_stacks_if_outputs_are_unchanged() {
     let repository = changed("");
     hook(&repository, "outputs", "a", "echo '{\"id\":\"1\"}'; exit");
     let plan = done(&repository, "plan -o ../saved");
@@ -39,7 +39,7 @@ fn nobody_is_asked_if_the_outputs_have_not_changed() {
 }
 
 #[test]
-fn what_uses_outputs_that_have_changed_is_planned_and_applied() {
+fn apply_plans_and_applies_users_of_changed_outputs() {
     let repository = changed("");
     done(&repository, "plan -o ../saved");
     log(&repository);
@@ -58,7 +58,7 @@ fn what_uses_outputs_that_have_changed_is_planned_and_applied() {
 }
 
 #[test]
-fn a_driver_without_outputs_counts_as_changed() {
+fn apply_treats_a_driver_without_outputs_as_changed() {
     let repository = changed("driver = \"mute\"");
     done(&repository, "plan -o ../saved");
     log(&repository);
@@ -68,7 +68,7 @@ fn a_driver_without_outputs_counts_as_changed() {
 }
 
 #[test]
-fn without_a_state_what_follows_is_asked_again_too() {
+fn apply_without_state_asks_dependents_again() {
     let repository = project(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.write("/b/uses", "a");
     repository.commit();
@@ -84,7 +84,7 @@ fn without_a_state_what_follows_is_asked_again_too() {
 }
 
 #[test]
-fn what_was_not_shown_is_not_deleted() {
+fn apply_refuses_unshown_deletes() {
     let repository = changed("");
     done(&repository, "plan -o ../saved");
     let deletes = "echo '{\"remove\":1}' > $ORCH_ANSWER; exit 2";
@@ -102,7 +102,7 @@ fn what_was_not_shown_is_not_deleted() {
 }
 
 #[test]
-fn what_was_not_shown_is_not_replaced() {
+fn apply_refuses_unshown_replacements() {
     let repository = changed("");
     done(&repository, "plan -o ../saved");
     let replaces = "echo '{\"action\":\"replace\"}' > $ORCH_ANSWER; exit 2";
@@ -114,7 +114,7 @@ fn what_was_not_shown_is_not_replaced() {
 }
 
 #[test]
-fn new_changes_are_carried_out_where_that_is_allowed() {
+fn apply_makes_new_changes_if_allowed() {
     let allowing = [
         ("plan -o ../saved", "apply ../saved --new-changes apply"),
         ("list", "apply --auto-approve"),
@@ -144,7 +144,7 @@ fn new_changes_are_carried_out_where_that_is_allowed() {
 }
 
 #[test]
-fn a_failure_behind_work_skips_what_is_behind() {
+fn apply_skips_dependents_of_a_stack_that_fails_to_plan_again() {
     let repository = changed("");
     done(&repository, "plan -o ../saved");
     hook(&repository, "plan", "b", "exit 1");
@@ -212,7 +212,7 @@ fn apply_lets_a_provisional_entry_create_and_update_and_destroys_only_what_was_s
 }
 
 #[test]
-fn what_has_no_changes_any_more_is_put_on_record() {
+fn apply_records_a_stack_whose_changes_have_vanished() {
     let repository = changed("");
     want(&repository, "/b", "2");
     done(&repository, "plan -o ../saved");

@@ -13,7 +13,7 @@ const CHAIN: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn destroys_are_approved_by_their_number() {
+fn destroy_is_approved_by_number() {
     let repository = applied(&CHAIN);
     let refused = |arguments: &str, said: &str| {
         fails(&repository, arguments, 4, said);
@@ -35,7 +35,7 @@ fn destroys_are_approved_by_their_number() {
 }
 
 #[test]
-fn more_may_be_allowed_than_there_is() {
+fn destroy_accepts_a_larger_allowance() {
     let repository = project(&CHAIN);
     done(&repository, "apply --auto-approve");
     log(&repository);
@@ -45,7 +45,7 @@ fn more_may_be_allowed_than_there_is() {
 }
 
 #[test]
-fn a_replace_counts_as_a_destroy() {
+fn destroy_budget_counts_replaces() {
     let repository = applied(&CHAIN);
     let replace = "apply --auto-approve --replace b";
     fails(&repository, replace, 4, "this plan has 1 destroy");
@@ -57,7 +57,7 @@ fn a_replace_counts_as_a_destroy() {
 }
 
 #[test]
-fn what_is_tainted_is_destroyed_and_not_made_anew() {
+fn destroy_does_not_recreate_tainted_stacks() {
     let repository = applied(&CHAIN);
     done(&repository, "state taint a");
     done(
@@ -76,7 +76,7 @@ fn what_is_tainted_is_destroyed_and_not_made_anew() {
 }
 
 #[test]
-fn a_plan_in_a_file_has_the_number_that_it_allows() {
+fn apply_uses_the_destroy_allowance_of_the_file() {
     let repository = applied(&CHAIN);
     done(&repository, "plan --destroy -o saved");
     fails(&repository, "apply saved", 4, "--allow-destroy=3");
@@ -105,7 +105,7 @@ fn a_plan_in_a_file_has_the_number_that_it_allows() {
 }
 
 #[test]
-fn nothing_is_destroyed_while_what_stays_runs_after_it() {
+fn destroy_refuses_while_a_kept_stack_depends_on_it() {
     let repository = applied(&CHAIN);
     let destroy = "--auto-approve --allow-destroy=2";
     fails(
@@ -136,7 +136,7 @@ fn nothing_is_destroyed_while_what_stays_runs_after_it() {
 }
 
 #[test]
-fn a_destroy_that_fails_keeps_what_it_needs() {
+fn destroy_keeps_dependencies_of_a_failed_destroy() {
     let repository = applied(&CHAIN);
     hook(&repository, "destroy", "b", "exit 1");
     let destroy = "destroy --auto-approve --allow-destroy=3";
@@ -152,7 +152,7 @@ fn a_destroy_that_fails_keeps_what_it_needs() {
 }
 
 #[test]
-fn a_replace_whose_second_half_fails_is_not_taken_for_applied() {
+fn replace_is_not_applied_if_its_second_half_fails() {
     let repository = applied(&CHAIN);
     hook(&repository, "apply", "b", "exit 1");
     let replace = "apply --auto-approve --replace b --allow-destroy=1";

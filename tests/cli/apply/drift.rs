@@ -100,7 +100,7 @@ fn apply_refuses_a_refresh_of_what_was_applied_since() {
 }
 
 #[test]
-fn a_refresh_that_fails_is_not_recorded_and_resumes() {
+fn refresh_that_fails_is_not_recorded_and_resumes() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     for stack in ["a", "b"] {
         by_hand(&repository, stack, Some("by hand\n"));
@@ -136,7 +136,7 @@ fn plan_names_drift_where_no_input_differs() {
 }
 
 #[test]
-fn what_was_never_applied_has_not_drifted() {
+fn refresh_finds_no_drift_in_stacks_that_were_never_applied() {
     let repository = project(&[("/a", "")]);
     let outputs = r#"{"format_version":"1.2","output_changes":{"id":{"actions":["create"],"before":null,"after":1}}}"#;
     hook(&repository, "show", "a", &format!("echo '{outputs}'; exit"));

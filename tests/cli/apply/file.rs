@@ -9,7 +9,7 @@ use super::{
 use crate::support::{Repository, Sandbox};
 
 #[test]
-fn the_plans_of_the_tools_are_carried_out_as_they_were_shown() {
+fn apply_of_a_file_uses_the_shown_plans_of_tools() {
     let repository = project(&[("/a", ""), ("/b", "")]);
     hook(
         &repository,
@@ -39,7 +39,7 @@ fn the_plans_of_the_tools_are_carried_out_as_they_were_shown() {
 }
 
 #[test]
-fn a_file_takes_no_flags_of_a_plan() {
+fn apply_of_a_file_refuses_planning_flags() {
     let repository = project(&[("/a", "")]);
     done(&repository, "plan -o saved");
     log(&repository);
@@ -63,7 +63,7 @@ fn a_file_takes_no_flags_of_a_plan() {
 }
 
 #[test]
-fn nothing_of_a_damaged_file_runs() {
+fn apply_of_a_damaged_file_runs_nothing() {
     let repository = project(&[("/a", ""), ("/b", "")]);
     done(&repository, "plan -o saved");
     log(&repository);
@@ -99,7 +99,7 @@ fn nothing_of_a_damaged_file_runs() {
 }
 
 #[test]
-fn another_commit_of_equal_content_is_fine() {
+fn apply_of_a_file_accepts_another_commit_with_equal_content() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.git("checkout -q -b feature");
     want(&repository, "/a", "2");
@@ -117,7 +117,7 @@ fn another_commit_of_equal_content_is_fine() {
 }
 
 #[test]
-fn a_plan_is_carried_out_in_another_clone() {
+fn apply_of_a_file_works_in_another_clone() {
     let repository = project(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     done(&repository, "plan -o ../saved");
     log(&repository);
@@ -132,7 +132,7 @@ fn a_plan_is_carried_out_in_another_clone() {
 }
 
 #[test]
-fn a_plan_of_nothing_is_done() {
+fn apply_of_an_empty_file_succeeds() {
     let repository = applied(&[("/a", "")]);
     done(&repository, "plan -o saved");
     let output = done(&repository, "apply saved");
@@ -141,7 +141,7 @@ fn a_plan_of_nothing_is_done() {
 }
 
 #[test]
-fn a_plan_is_applied_from_any_directory() {
+fn apply_of_a_file_works_from_any_directory() {
     let repository = with_state(&[("/a", ""), ("/b/c", "")]);
     done(&repository, "-C b plan -o ../../saved");
     done(&repository, "-C b/c apply ../../../saved");
@@ -149,7 +149,7 @@ fn a_plan_is_applied_from_any_directory() {
 }
 
 #[test]
-fn outside_of_git_a_plan_in_a_file_is_refused_with_the_reason() {
+fn apply_refuses_a_plan_file_outside_of_git() {
     let sandbox: Sandbox = prepared(&[("/a", "")]);
     done(&sandbox, "plan -o saved");
     fails(&sandbox, "apply saved", 4, "outside of git");

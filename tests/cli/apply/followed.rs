@@ -88,7 +88,7 @@ pub(super) fn endings(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
+fn followups_are_planned_and_wait_for_approval() {
     let repository = changed("");
     let said = done(&repository, "apply --auto-approve --policies=off --match c");
     assert_eq!(acts(&repository), [""; 0], "{said}");
@@ -123,7 +123,7 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
         &repository,
         &format!("run --resume {newest}"),
         4,
-        "it was one of `orch plan`",
+        "it is a run of `orch plan`",
     );
     let shown = done(&repository, &format!("show {file}"));
     assert!(shown.contains("/b  update"), "{shown}");
@@ -136,7 +136,7 @@ fn what_follows_is_planned_and_its_plan_is_kept_until_somebody_approves_it() {
 }
 
 #[test]
-fn a_follow_up_that_only_brings_back_what_drifted_waits_for_approval_as_well() {
+fn followups_that_only_revert_drift_wait_for_approval() {
     let repository = changed("");
     repository.write("/b/want", "1");
     repository.commit();
@@ -156,7 +156,7 @@ fn a_follow_up_that_only_brings_back_what_drifted_waits_for_approval_as_well() {
 }
 
 #[test]
-fn warnings_are_shown_once_although_policies_follow() {
+fn followups_do_not_repeat_warnings() {
     let repository = changed("");
     repository.write("/warned.orch.hcl", "policy \"trigger\" \"none\" {\n  file = \"/policies/list.rego\"\n  attach = [\"tag:none\"]\n}\n");
     declare(&repository, "/c", "after = [\"/nowhere\"]");
@@ -173,7 +173,7 @@ fn warnings_are_shown_once_although_policies_follow() {
 }
 
 #[test]
-fn a_follow_up_that_would_change_nothing_has_finished() {
+fn followups_without_changes_finish() {
     let repository = changed("");
     repository.write("/b/want", "1");
     repository.commit();
@@ -194,7 +194,7 @@ fn a_follow_up_that_would_change_nothing_has_finished() {
 }
 
 #[test]
-fn changes_are_applied_where_that_is_approved() {
+fn followups_are_applied_if_approved() {
     // Not if a plan in a file is carried out.
     for (lines, arguments, is_applied) in [
         ("", "apply --match a --auto-approve", true),
@@ -228,7 +228,7 @@ fn changes_are_applied_where_that_is_approved() {
 }
 
 #[test]
-fn a_retry_counts_for_what_runs_after_its_stack() {
+fn followups_that_retry_unblock_dependents() {
     let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     attach(&repository, "retry", RETRY);
     repository.commit();
@@ -249,7 +249,7 @@ fn a_retry_counts_for_what_runs_after_its_stack() {
 }
 
 #[test]
-fn stacks_with_several_turns_are_told_apart_from_several_stacks() {
+fn followups_count_stacks_and_turns_separately() {
     let repository = changed("");
     let again = "package again\ntrigger[\"/a\"] { input.stack.id == \"/a\"; is_null(input.run.triggered_by) }\n";
     attach(&repository, "list", again);
@@ -265,7 +265,7 @@ fn stacks_with_several_turns_are_told_apart_from_several_stacks() {
 }
 
 #[test]
-fn a_retry_that_nobody_has_approved_leaves_the_failure() {
+fn followups_without_approval_leave_the_failure() {
     let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     attach(&repository, "retry", RETRY);
     repository.commit();
@@ -298,7 +298,7 @@ fn a_retry_that_nobody_has_approved_leaves_the_failure() {
 }
 
 #[test]
-fn what_runs_after_a_follow_up_waits_for_it() {
+fn followups_run_before_their_dependents() {
     let repository = applied(&[
         ("/a", ""),
         ("/b", "autodeploy = true"),
@@ -331,7 +331,7 @@ fn what_runs_after_a_follow_up_waits_for_it() {
 }
 
 #[test]
-fn policies_are_told_what_has_changed() {
+fn policies_see_the_changes_of_a_turn() {
     let repository = changed("autodeploy = true");
     done(&repository, "apply --auto-approve --match a");
     let input = sample(&repository, "list", "/b");
@@ -358,7 +358,7 @@ fn policies_are_told_what_has_changed() {
 }
 
 #[test]
-fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
+fn followups_never_destroy() {
     let repository = changed("autodeploy = true");
     attach(
         &repository,
@@ -380,7 +380,7 @@ fn what_is_destroyed_is_no_tracked_run_and_no_follow_up_destroys() {
 }
 
 #[test]
-fn whoever_approves_a_destroy_approves_no_change_that_follows() {
+fn followups_are_not_approved_by_approving_a_destroy() {
     let repository = changed("");
     let said = done(
         &repository,
@@ -391,7 +391,7 @@ fn whoever_approves_a_destroy_approves_no_change_that_follows() {
 }
 
 #[test]
-fn what_does_not_exist_yet_is_created_by_what_follows() {
+fn followups_create_missing_stacks() {
     let repository = project(&[("/a", ""), ("/b", "autodeploy = true")]);
     attach(&repository, "list", LIST);
     repository.commit();
@@ -410,7 +410,7 @@ fn what_does_not_exist_yet_is_created_by_what_follows() {
 }
 
 #[test]
-fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
+fn apply_reports_a_failure_that_only_the_state_has() {
     let repository = changed("autodeploy = true");
     done(&repository, "plan --match a -o ../saved");
     hook(&repository, "apply", "b", "exit 1");
@@ -438,7 +438,7 @@ fn a_failure_that_only_the_state_knows_is_not_nothing_to_do() {
 }
 
 #[test]
-fn without_policies_an_apply_says_what_was_not_evaluated() {
+fn apply_without_policies_names_unevaluated_turns() {
     let repository = changed("");
     done(&repository, "plan --match a --match c -o ../saved");
     done(&repository, "apply ../saved");
@@ -453,7 +453,7 @@ fn without_policies_an_apply_says_what_was_not_evaluated() {
 }
 
 #[test]
-fn a_follow_up_that_failed_and_then_waits_for_approval_is_planned() {
+fn followups_that_failed_and_wait_are_planned() {
     let repository = changed("autodeploy = true");
     done(&repository, "plan --match a -o ../saved");
     hook(&repository, "apply", "b", "exit 1");
@@ -476,7 +476,7 @@ fn a_follow_up_that_failed_and_then_waits_for_approval_is_planned() {
 }
 
 #[test]
-fn a_plan_of_all_that_waits_is_made_once_whichever_run_has_it() {
+fn followups_that_wait_are_planned_once() {
     let repository = applied(&[("/a", ""), ("/b", ""), ("/c", "after = [\"/a\"]")]);
     attach(&repository, "list", LIST);
     for stack in ["a", "b", "c"] {
@@ -495,7 +495,7 @@ fn a_plan_of_all_that_waits_is_made_once_whichever_run_has_it() {
 }
 
 #[test]
-fn a_failure_that_a_retry_has_made_up_for_does_not_come_back() {
+fn resume_ignores_failures_that_a_retry_repaired() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     // `/a` is tried again, then `/b` follows, and then `/a` once more.
     let three = r#"
@@ -529,7 +529,7 @@ trigger["/a"] { input.stack.id == "/b"; input.run.state == "FINISHED" }
 }
 
 #[test]
-fn a_resume_is_proposed_only_where_it_goes_on() {
+fn apply_suggests_resume_only_if_it_can_continue() {
     let repository = changed("");
     // What follows is tried once more.
     let again = r#"
@@ -560,7 +560,7 @@ trigger["/b"] {
 }
 
 #[test]
-fn what_a_limit_has_kept_from_following_is_told_again() {
+fn resume_repeats_followups_that_a_limit_stopped() {
     let repository = changed("autodeploy = true");
     attach(
         &repository,
@@ -589,7 +589,7 @@ fn what_a_limit_has_kept_from_following_is_told_again() {
 }
 
 #[test]
-fn no_follow_up_makes_up_for_a_destroy_that_failed() {
+fn followups_do_not_repair_a_failed_destroy() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     let again = "package again\ntrigger[\"/b\"] { input.run.state == \"FAILED\" }\n";
     attach(&repository, "again", again);
@@ -608,7 +608,7 @@ fn no_follow_up_makes_up_for_a_destroy_that_failed() {
 }
 
 #[test]
-fn no_follow_up_makes_up_for_a_replacement_whose_destroy_failed() {
+fn followups_do_not_repair_a_replace_with_a_failed_destroy() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     let again = "package again\ntrigger[\"/a\"] { input.run.state == \"FAILED\" }\n";
     attach(&repository, "again", again);
@@ -623,7 +623,7 @@ fn no_follow_up_makes_up_for_a_replacement_whose_destroy_failed() {
 }
 
 #[test]
-fn a_stack_that_is_replaced_is_made_anew_by_a_retry() {
+fn followups_recreate_a_replaced_stack() {
     let repository = applied(&[("/a", "")]);
     attach(&repository, "retry", RETRY);
     repository.commit();
@@ -650,7 +650,7 @@ fn a_stack_that_is_replaced_is_made_anew_by_a_retry() {
 }
 
 #[test]
-fn what_was_rejected_is_discarded_and_followed() {
+fn followups_run_after_a_rejected_plan() {
     let repository = changed("");
     attach(
         &repository,
@@ -687,7 +687,7 @@ fn what_was_rejected_is_discarded_and_followed() {
 }
 
 #[test]
-fn whoever_rejects_a_plan_approves_nothing_else() {
+fn followups_are_not_approved_by_rejecting_a_plan() {
     let repository = changed("");
     attach(
         &repository,
@@ -706,7 +706,7 @@ fn whoever_rejects_a_plan_approves_nothing_else() {
 }
 
 #[test]
-fn a_policy_that_is_wrong_is_told_before_anything_runs() {
+fn apply_reports_invalid_policies_before_anything_runs() {
     let repository = changed("");
     repository.write("/policies/list.rego", "package list\ntrigger[");
     repository.commit();
@@ -730,7 +730,7 @@ fn a_policy_that_is_wrong_is_told_before_anything_runs() {
 }
 
 #[test]
-fn what_is_excluded_does_not_follow() {
+fn followups_skip_excluded_stacks() {
     for is_saved in [false, true] {
         let repository = changed("autodeploy = true");
         let said = if is_saved {
@@ -746,7 +746,7 @@ fn what_is_excluded_does_not_follow() {
 }
 
 #[test]
-fn what_cannot_be_planned_fails_when_it_follows() {
+fn followups_that_cannot_be_planned_fail() {
     let cases = [
         ("after = [\"/d\"]", "", "it is part of a cycle"),
         ("", "exit 3", "exit status 3"),
@@ -767,7 +767,7 @@ fn what_cannot_be_planned_fails_when_it_follows() {
 }
 
 #[test]
-fn conditions_hold_for_what_follows() {
+fn followups_check_conditions() {
     // The outputs of a stack with a turn are known, those of others are not.
     let conditions = [
         ("tm_length(terramate.stack.path.absolute) > 9", "too short"),
@@ -788,7 +788,7 @@ fn conditions_hold_for_what_follows() {
 }
 
 #[test]
-fn what_a_later_commit_was_applied_to_is_not_put_back() {
+fn followups_do_not_roll_back() {
     let repository = changed("autodeploy = true");
     let old = repository.git("rev-parse HEAD");
     want(&repository, "/b", "3");
@@ -812,7 +812,7 @@ fn what_a_later_commit_was_applied_to_is_not_put_back() {
 }
 
 #[test]
-fn a_follow_up_that_was_left_open_is_resumed() {
+fn resume_runs_unfinished_followups() {
     // It fails, or `orch` is killed in it.
     for script in ["exit 1", "kill -9 $PPID; exit 1"] {
         let repository = changed("autodeploy = true");
@@ -844,7 +844,7 @@ fn a_follow_up_that_was_left_open_is_resumed() {
 }
 
 #[test]
-fn a_follow_up_that_runs_again_counts_once_for_the_limit() {
+fn resume_counts_a_repeated_followup_once() {
     let open = "autodeploy = true";
     let repository = applied(&[("/a", ""), ("/b", open), ("/c", open)]);
     let next = "trigger[\"/c\"] { input.run.state == \"FINISHED\"; input.stack.id == \"/b\" }\n";
@@ -865,7 +865,7 @@ fn a_follow_up_that_runs_again_counts_once_for_the_limit() {
 }
 
 #[test]
-fn what_waits_for_approval_is_planned_by_a_resume_if_a_kill_was_faster() {
+fn resume_plans_waiting_followups_of_a_killed_run() {
     let repository = changed("");
     done(&repository, "plan --match a -o ../saved");
     done(&repository, "apply ../saved");
@@ -883,7 +883,7 @@ fn what_waits_for_approval_is_planned_by_a_resume_if_a_kill_was_faster() {
 }
 
 #[test]
-fn a_plan_holds_although_follow_ups_have_changed_what_it_rests_on() {
+fn resume_accepts_changes_by_followups() {
     let repository = applied(&[("/a", "autodeploy = true"), ("/b", "after = [\"/a\"]")]);
     attach(&repository, "retry", RETRY);
     want(&repository, "/b", "2");
@@ -906,7 +906,7 @@ fn a_plan_holds_although_follow_ups_have_changed_what_it_rests_on() {
 }
 
 #[test]
-fn a_follow_up_that_did_not_come_to_be_on_record_runs_again() {
+fn resume_repeats_unrecorded_followups() {
     let repository = changed("autodeploy = true");
     done(&repository, "plan --match a -o ../saved");
     hook(&repository, "apply", "b", "kill -9 $PPID");
@@ -927,7 +927,7 @@ fn a_follow_up_that_did_not_come_to_be_on_record_runs_again() {
 }
 
 #[test]
-fn a_plan_is_resumed_where_it_stopped_whatever_has_followed() {
+fn resume_continues_after_followups() {
     let repository = applied(&[("/a", ""), ("/b", "")]);
     attach(
         &repository,
@@ -958,7 +958,7 @@ fn a_plan_is_resumed_where_it_stopped_whatever_has_followed() {
 }
 
 #[test]
-fn policies_are_told_what_is_on_record_of_stacks_that_have_no_turn() {
+fn policies_see_recorded_stacks_without_turns() {
     let repository = changed("");
     let applied = repository.git("rev-parse HEAD~1").trim().to_owned();
     done(&repository, "apply --auto-approve --match a");
@@ -977,7 +977,7 @@ fn policies_are_told_what_is_on_record_of_stacks_that_have_no_turn() {
 }
 
 #[test]
-fn without_a_state_what_follows_is_planned_as_well() {
+fn followups_are_planned_without_a_state() {
     let repository = project(&[("/a", ""), ("/b", "")]);
     attach(&repository, "list", LIST);
     repository.commit();

@@ -9,7 +9,7 @@ const DONE_AND_FAILED: &str = "[ -e $ORCH_ROOT/../once ] || { touch $ORCH_ROOT/.
 cat $ORCH_PLAN_FILE > $world/$name; exit 1; }";
 
 #[test]
-fn what_was_applied_stays_on_record_if_its_outputs_cannot_be_asked_for() {
+fn apply_keeps_the_record_if_outputs_cannot_be_read() {
     let repository = with_state(&[("/a", "")]);
     declare(&repository, "/a", "driver = \"fragile\"");
     repository.write(
@@ -30,7 +30,7 @@ fn what_was_applied_stays_on_record_if_its_outputs_cannot_be_asked_for() {
 }
 
 #[test]
-fn an_attempt_that_failed_may_have_changed_the_outputs() {
+fn apply_treats_outputs_as_changed_after_a_failed_attempt() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.write(
         "/retry.orch.hcl",
@@ -49,7 +49,7 @@ fn an_attempt_that_failed_may_have_changed_the_outputs() {
 }
 
 #[test]
-fn what_others_have_done_of_a_plan_may_have_changed_the_outputs() {
+fn apply_treats_outputs_as_changed_by_others() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.write("/b/uses", "a");
     repository.commit();
@@ -64,7 +64,7 @@ fn what_others_have_done_of_a_plan_may_have_changed_the_outputs() {
 }
 
 #[test]
-fn what_is_planned_again_keeps_its_outputs_on_record() {
+fn apply_keeps_recorded_outputs_of_stacks_planned_again() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     let before = entry(&repository, "/b")["outputs"].clone();
     assert!(before.is_object(), "{before}");
@@ -74,7 +74,7 @@ fn what_is_planned_again_keeps_its_outputs_on_record() {
 }
 
 #[test]
-fn a_driver_that_asks_to_replace_is_refused_even_if_new_changes_are_allowed() {
+fn apply_refuses_a_driver_that_wants_to_replace() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.write("/b/uses", "a");
     repository.commit();
@@ -91,7 +91,7 @@ fn a_driver_that_asks_to_replace_is_refused_even_if_new_changes_are_allowed() {
 }
 
 #[test]
-fn what_is_only_put_on_record_waits_for_what_it_runs_after() {
+fn apply_records_adopted_stacks_after_their_dependencies() {
     let repository = with_state(&[("/a", ""), ("/c", "driver = \"none\"\n  after = [\"/a\"]")]);
     hook(&repository, "apply", "a", "exit 1");
     fails(&repository, "apply --auto-approve", 1, "failed /a");
@@ -102,7 +102,7 @@ fn what_is_only_put_on_record_waits_for_what_it_runs_after() {
 }
 
 #[test]
-fn a_destroy_takes_off_the_record_only_what_does_not_exist() {
+fn destroy_removes_only_missing_stacks_from_the_state() {
     let repository = applied(&[("/a", ""), ("/b", "driver = \"none\""), ("/c", "")]);
     declare(&repository, "/c", "mode = \"read\"");
     repository.commit();
@@ -118,7 +118,7 @@ fn a_destroy_takes_off_the_record_only_what_does_not_exist() {
 }
 
 #[test]
-fn what_has_no_tool_is_put_on_record_again_when_it_is_tainted() {
+fn apply_records_tainted_stacks_without_tool() {
     let triggered = "lifecycle {\n    replace_triggered_by = [\"/value\"]\n  }";
     let repository = applied(&[
         ("/value", "driver = \"none\""),
@@ -147,7 +147,7 @@ fn what_has_no_tool_is_put_on_record_again_when_it_is_tainted() {
 }
 
 #[test]
-fn a_partial_destroy_keeps_the_record() {
+fn destroy_keeps_the_record_if_it_is_partial() {
     let repository = applied(&[("/a", "")]);
     done(
         &repository,

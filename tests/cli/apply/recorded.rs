@@ -12,7 +12,7 @@ use super::{
 const CHAIN: [(&str, &str); 2] = [("/a", ""), ("/b", "after = [\"/a\"]")];
 
 #[test]
-fn an_apply_records_how_and_with_what_it_was_done() {
+fn apply_records_its_driver_inputs_and_outputs() {
     let repository = with_state(&CHAIN);
     hook(
         &repository,
@@ -68,7 +68,7 @@ fn all_text(place: &std::path::Path) -> String {
 }
 
 #[test]
-fn what_exists_is_put_on_record_and_nothing_runs() {
+fn apply_adopts_existing_stacks_without_running() {
     let repository = with_state(&CHAIN);
     for name in ["a", "b"] {
         fs::write(repository.outside().join("world").join(name), "1").unwrap();
@@ -85,7 +85,7 @@ fn what_exists_is_put_on_record_and_nothing_runs() {
 }
 
 #[test]
-fn what_makes_no_difference_is_put_on_record() {
+fn apply_records_inputs_that_change_nothing() {
     let repository = applied(&CHAIN);
     repository.write("/a/comment", "");
     repository.commit();
@@ -101,7 +101,7 @@ fn what_makes_no_difference_is_put_on_record() {
 }
 
 #[test]
-fn other_declarations_are_put_on_record() {
+fn apply_records_changed_declarations() {
     let repository = applied(&[("/a", ""), ("/b", ""), ("/c", "")]);
     change_document(&repository, |document| {
         document["stacks"]["/a"]["tags"] = serde_json::json!(["old"]);
@@ -126,7 +126,7 @@ fn other_declarations_are_put_on_record() {
 }
 
 #[test]
-fn a_stack_that_is_only_read_is_recorded_and_never_applied() {
+fn apply_records_read_only_stacks() {
     let repository = with_state(&[
         ("/a", ""),
         ("/net", "mode = \"read\""),
@@ -151,7 +151,7 @@ fn a_stack_that_is_only_read_is_recorded_and_never_applied() {
 }
 
 #[test]
-fn a_stack_that_is_only_read_is_read_after_what_it_runs_after() {
+fn apply_reads_stacks_after_their_dependencies() {
     let repository = with_state(&[
         ("/a", ""),
         ("/net", "mode  = \"read\"\n  after = [\"/a\"]"),
@@ -177,7 +177,7 @@ fn a_stack_that_is_only_read_is_read_after_what_it_runs_after() {
 }
 
 #[test]
-fn a_read_whose_answer_is_unknown_is_not_recorded() {
+fn apply_does_not_record_a_read_without_answer() {
     let repository = with_state(&[
         ("/a", ""),
         ("/net", "mode  = \"read\"\n  after = [\"/a\"]"),
@@ -209,7 +209,7 @@ fn a_read_whose_answer_is_unknown_is_not_recorded() {
 }
 
 #[test]
-fn a_failure_keeps_what_was_applied_before() {
+fn apply_keeps_the_applied_record_after_a_failure() {
     let repository = applied(&CHAIN);
     let before = entry(&repository, "/a")["applied"].clone();
     want(&repository, "/a", "2");
@@ -226,7 +226,7 @@ fn a_failure_keeps_what_was_applied_before() {
 }
 
 #[test]
-fn outputs_that_cannot_be_read_are_told() {
+fn apply_reports_unreadable_outputs() {
     let repository = with_state(&CHAIN);
     hook(&repository, "outputs", "a", "echo 'no json: hunter2'; exit");
     let output = repository.orch("apply --auto-approve");
@@ -237,7 +237,7 @@ fn outputs_that_cannot_be_read_are_told() {
 }
 
 #[test]
-fn an_apply_waits_for_the_lock_or_is_refused() {
+fn apply_waits_for_the_lock_or_is_refused() {
     let repository = applied(&CHAIN);
     want(&repository, "/a", "2");
     hook(
@@ -256,7 +256,7 @@ fn an_apply_waits_for_the_lock_or_is_refused() {
 }
 
 #[test]
-fn what_is_declared_anew_is_recorded_with_what_is_applied() {
+fn apply_records_new_declarations_of_applied_stacks() {
     let repository = applied(&CHAIN);
     declare(&repository, "/a", "tags = [\"x\"]");
     want(&repository, "/a", "2");

@@ -66,7 +66,7 @@ fn resume_applies_what_runs_after_a_stack_that_failed_to_plan() {
 }
 
 #[test]
-fn a_plan_goes_on_after_a_failure() {
+fn resume_continues_after_a_failure() {
     for repository in [with_state(&CHAIN), project(&CHAIN)] {
         done(&repository, "plan -o ../saved");
         hook(&repository, "apply", "b", "exit 1");
@@ -78,7 +78,7 @@ fn a_plan_goes_on_after_a_failure() {
 }
 
 #[test]
-fn a_plan_goes_on_after_it_was_killed() {
+fn resume_continues_after_a_kill() {
     for repository in [with_state(&CHAIN), project(&CHAIN)] {
         done(&repository, "plan -o ../saved");
         killed_in(&repository, "b", "apply ../saved");
@@ -89,7 +89,7 @@ fn a_plan_goes_on_after_it_was_killed() {
 }
 
 #[test]
-fn a_plan_that_failed_at_its_first_stack_goes_on() {
+fn resume_continues_after_the_first_stack_failed() {
     let repository = with_state(&CHAIN);
     done(&repository, "plan -o ../saved");
     hook(&repository, "apply", "a", "exit 1");
@@ -100,7 +100,7 @@ fn a_plan_that_failed_at_its_first_stack_goes_on() {
 }
 
 #[test]
-fn what_was_done_before_the_kill_is_within_the_plan() {
+fn resume_accepts_changes_made_before_the_kill() {
     let repository = with_state(&CHAIN);
     done(&repository, "plan -o ../saved");
     // It was done, and nobody knows.
@@ -112,7 +112,7 @@ fn what_was_done_before_the_kill_is_within_the_plan() {
 }
 
 #[test]
-fn what_resumes_does_no_more_than_was_shown() {
+fn resume_makes_only_shown_changes() {
     let repository = applied(&CHAIN);
     want(&repository, "/b", "2");
     done(&repository, "plan -o ../saved");
@@ -135,7 +135,7 @@ fn what_resumes_does_no_more_than_was_shown() {
 }
 
 #[test]
-fn a_plan_does_not_go_on_over_other_files() {
+fn resume_refuses_other_files() {
     let repository = with_state(&CHAIN);
     done(&repository, "plan -o ../saved");
     hook(&repository, "apply", "b", "exit 1");
@@ -158,7 +158,7 @@ fn a_plan_does_not_go_on_over_other_files() {
 }
 
 #[test]
-fn a_plan_with_destroys_goes_on() {
+fn resume_continues_destroys() {
     for repository in [applied(&CHAIN), project(&CHAIN)] {
         done(&repository, "apply --auto-approve");
         done(&repository, "plan --destroy --allow-destroy=3 -o ../saved");
@@ -171,7 +171,7 @@ fn a_plan_with_destroys_goes_on() {
 }
 
 #[test]
-fn a_replace_goes_on_between_its_halves() {
+fn resume_continues_a_replace_between_its_halves() {
     for repository in [applied(&CHAIN), project(&CHAIN)] {
         done(&repository, "apply --auto-approve");
         done(
@@ -187,7 +187,7 @@ fn a_replace_goes_on_between_its_halves() {
 }
 
 #[test]
-fn a_replace_goes_on_after_it_was_killed_in_its_second_half() {
+fn resume_continues_a_replace_killed_in_its_second_half() {
     for repository in [applied(&CHAIN), project(&CHAIN)] {
         done(&repository, "apply --auto-approve");
         done(
@@ -201,7 +201,7 @@ fn a_replace_goes_on_after_it_was_killed_in_its_second_half() {
 }
 
 #[test]
-fn a_plan_that_has_not_begun_needs_no_resume_and_takes_one() {
+fn resume_accepts_a_plan_that_has_not_begun() {
     let repository = with_state(&CHAIN);
     done(&repository, "plan -o ../saved");
     done(&repository, "apply ../saved --resume");
@@ -209,7 +209,7 @@ fn a_plan_that_has_not_begun_needs_no_resume_and_takes_one() {
 }
 
 #[test]
-fn what_a_killed_apply_has_left_is_planned_next() {
+fn plan_includes_the_rest_of_a_killed_apply() {
     let goes_on: [&[&str]; 2] = [
         &["apply --auto-approve"],
         &["plan -o ../saved", "apply ../saved"],
@@ -231,7 +231,7 @@ fn what_a_killed_apply_has_left_is_planned_next() {
 }
 
 #[test]
-fn an_apply_is_a_run_on_record_that_run_does_not_resume() {
+fn run_resume_refuses_the_run_of_an_apply() {
     let repository = project(&CHAIN);
     hook(&repository, "apply", "b", "echo from the tool; exit 1");
     fails(&repository, "apply --auto-approve", 1, "/b");
@@ -247,7 +247,7 @@ fn an_apply_is_a_run_on_record_that_run_does_not_resume() {
 }
 
 #[test]
-fn a_killed_apply_is_told_with_the_way_out() {
+fn plan_reports_a_killed_apply_with_the_fix() {
     let repository = project(&CHAIN);
     killed_in(&repository, "b", "apply --auto-approve");
     let said = fails(&repository, "run --resume", 4, "orch apply");
@@ -269,7 +269,7 @@ fn is_carried_out(repository: &Repository) {
 }
 
 #[test]
-fn a_taint_is_not_lost_when_a_plan_goes_on() {
+fn resume_keeps_taints() {
     for (failing, other) in [("b", "a"), ("b", "b"), ("b", "c")] {
         let repository = applied(&CHAIN);
         for path in ["/a", "/b", "/c"] {
@@ -288,7 +288,7 @@ fn a_taint_is_not_lost_when_a_plan_goes_on() {
 }
 
 #[test]
-fn a_replace_of_a_taint_goes_on() {
+fn resume_continues_the_replace_of_a_tainted_stack() {
     let repository = applied(&CHAIN);
     done(&repository, "state taint b");
     done(&repository, "plan --allow-destroy=1 -o ../saved");
@@ -299,7 +299,7 @@ fn a_replace_of_a_taint_goes_on() {
 }
 
 #[test]
-fn a_replace_does_not_destroy_again_what_has_failed_in_its_second_half() {
+fn resume_does_not_repeat_the_destroy_of_a_replace() {
     for repository in [applied(&CHAIN), project(&CHAIN)] {
         done(&repository, "apply --auto-approve");
         let plan = "plan --replace b --allow-destroy=1 -o ../saved";
@@ -316,7 +316,7 @@ fn a_replace_does_not_destroy_again_what_has_failed_in_its_second_half() {
 }
 
 #[test]
-fn what_was_decided_without_work_is_done() {
+fn resume_treats_decided_stacks_without_work_as_done() {
     for repository in [applied(&CHAIN), project(&CHAIN)] {
         done(&repository, "apply --auto-approve");
         want(&repository, "/a", "2");
@@ -329,7 +329,7 @@ fn what_was_decided_without_work_is_done() {
 }
 
 #[test]
-fn what_could_not_be_decided_is_not_done() {
+fn resume_decides_stacks_that_were_undecided() {
     for driver in ["", "driver = \"mute\""] {
         let repository = applied(&[("/a", driver), ("/b", "after = [\"/a\"]")]);
         want(&repository, "/a", "2");
@@ -348,7 +348,7 @@ fn what_could_not_be_decided_is_not_done() {
 }
 
 #[test]
-fn a_stack_of_which_nothing_was_there_is_destroyed_once() {
+fn resume_does_not_repeat_the_destroy_of_a_missing_stack() {
     let repository = applied(&CHAIN);
     std::fs::remove_file(repository.outside().join("world/c")).unwrap();
     done(&repository, "plan --destroy --allow-destroy=2 -o ../saved");
@@ -358,7 +358,7 @@ fn a_stack_of_which_nothing_was_there_is_destroyed_once() {
 }
 
 #[test]
-fn what_needs_no_record_does_not_go_on() {
+fn apply_of_a_finished_plan_without_changes_has_nothing_to_do() {
     let repository = applied(&CHAIN);
     want(&repository, "/c", "2");
     done(&repository, "plan --full -o ../saved");
@@ -367,7 +367,7 @@ fn what_needs_no_record_does_not_go_on() {
 }
 
 #[test]
-fn what_a_killed_apply_has_left_of_other_stacks_is_no_news() {
+fn plan_ignores_leftovers_of_other_stacks() {
     // When the plan is made, the lock of the killed run is still there; the apply takes it over.
     for killed in ["a", "b"] {
         let last = ("/d", "after = [\"/b\", \"/c\"]");

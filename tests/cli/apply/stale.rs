@@ -31,7 +31,7 @@ fn refused(repository: &Repository, reasons: &[&str]) {
 }
 
 #[test]
-fn a_file_differs() {
+fn apply_refuses_a_plan_if_a_file_differs() {
     let repository = planned();
     want(&repository, "/a", "3");
     refused(&repository, &["/a: a/want differs"]);
@@ -46,7 +46,7 @@ fn a_file_differs() {
 }
 
 #[test]
-fn a_file_differs_from_that_of_a_commit_that_is_not_here() {
+fn apply_refuses_a_plan_of_a_missing_commit() {
     let repository = planned();
     want(&repository, "/a", "3");
     // The commit of the plan was never pushed.
@@ -62,7 +62,7 @@ fn a_file_differs_from_that_of_a_commit_that_is_not_here() {
 }
 
 #[test]
-fn what_is_not_planned_may_differ() {
+fn apply_accepts_differences_outside_the_plan() {
     let repository = planned();
     want(&repository, "/c", "9");
     repository.write("/elsewhere/file", "");
@@ -72,7 +72,7 @@ fn what_is_not_planned_may_differ() {
 }
 
 #[test]
-fn a_stack_has_another_driver() {
+fn apply_refuses_a_plan_if_the_driver_differs() {
     let repository = planned();
     let drivers = repository.read("/drivers.orch.hcl");
     let other = drivers.replace("driver = \"fake\"", "driver = \"mute\"");
@@ -85,7 +85,7 @@ fn a_stack_has_another_driver() {
 }
 
 #[test]
-fn a_stack_runs_after_another() {
+fn apply_refuses_a_plan_if_the_order_differs() {
     let repository = planned();
     declare(&repository, "/c", "before = [\"/a\"]");
     repository.commit();
@@ -93,7 +93,7 @@ fn a_stack_runs_after_another() {
 }
 
 #[test]
-fn a_stack_is_gone() {
+fn apply_refuses_a_plan_with_a_missing_stack() {
     let repository = planned();
     repository.git("rm -q -r a");
     declare(&repository, "/b", "");
@@ -105,7 +105,7 @@ fn a_stack_is_gone() {
 }
 
 #[test]
-fn a_stack_was_applied_since_with_other_inputs() {
+fn apply_refuses_a_plan_of_stacks_applied_since() {
     let repository = planned();
     want(&repository, "/a", "3");
     done(&repository, "apply --auto-approve --match a");
@@ -120,7 +120,7 @@ fn a_stack_was_applied_since_with_other_inputs() {
 }
 
 #[test]
-fn what_a_stack_runs_after_was_applied_since() {
+fn apply_refuses_a_plan_if_a_dependency_was_applied_since() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     want(&repository, "/b", "2");
     done(&repository, "plan -o ../saved");
@@ -133,7 +133,7 @@ fn what_a_stack_runs_after_was_applied_since() {
 }
 
 #[test]
-fn what_a_stack_runs_after_is_no_longer_on_record() {
+fn apply_refuses_a_plan_if_a_dependency_was_forgotten() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     want(&repository, "/b", "2");
     done(&repository, "plan -o ../saved");
@@ -145,7 +145,7 @@ fn what_a_stack_runs_after_is_no_longer_on_record() {
 }
 
 #[test]
-fn a_stack_was_tainted_since() {
+fn apply_refuses_a_plan_of_stacks_tainted_since() {
     let repository = planned();
     done(&repository, "state taint a");
     let said = fails(
@@ -158,7 +158,7 @@ fn a_stack_was_tainted_since() {
 }
 
 #[test]
-fn a_new_stack_was_created_since_by_others_with_other_inputs() {
+fn apply_refuses_a_plan_of_stacks_created_since() {
     let repository = with_state(&[("/a", "")]);
     done(&repository, "plan -o ../saved");
     want(&repository, "/a", "2");
@@ -168,7 +168,7 @@ fn a_new_stack_was_created_since_by_others_with_other_inputs() {
 }
 
 #[test]
-fn the_state_is_another_one() {
+fn apply_refuses_a_plan_of_another_state() {
     let repository = planned();
     change_document(&repository, |document| {
         document["lineage"] = "00000000-0000-0000-0000-000000000000".into();
@@ -177,7 +177,7 @@ fn the_state_is_another_one() {
 }
 
 #[test]
-fn the_project_is_another_one() {
+fn apply_refuses_a_plan_of_another_project() {
     let repository = planned();
     repository.write("/state.orch.hcl", STATE.replace("acme", "other"));
     std::fs::remove_dir_all(repository.path("/.orch/state")).unwrap();
@@ -190,7 +190,7 @@ fn the_project_is_another_one() {
 }
 
 #[test]
-fn a_state_was_added_or_removed_since() {
+fn apply_refuses_a_plan_if_a_state_was_added_or_removed() {
     let repository = planned();
     repository.git("rm -q state.orch.hcl");
     repository.commit();
@@ -208,7 +208,7 @@ fn a_state_was_added_or_removed_since() {
 }
 
 #[test]
-fn without_a_state_files_and_order_count() {
+fn apply_without_state_compares_files_and_order() {
     let repository = project(&[("/a", ""), ("/b", "")]);
     done(&repository, "plan -o ../saved");
     want(&repository, "/a", "3");
@@ -220,7 +220,7 @@ fn without_a_state_files_and_order_count() {
 }
 
 #[test]
-fn of_many_reasons_the_first_are_told() {
+fn apply_lists_the_first_reasons_of_a_stale_plan() {
     let paths: Vec<String> = (0..25).map(|number| format!("/s{number:02}")).collect();
     let stacks: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), "")).collect();
     let repository = project(&stacks);
@@ -234,7 +234,7 @@ fn of_many_reasons_the_first_are_told() {
 }
 
 #[test]
-fn what_others_have_applied_of_the_same_inputs_is_done() {
+fn apply_accepts_stacks_that_others_applied_with_equal_inputs() {
     let repository = planned();
     done(&repository, "apply --auto-approve --match a");
     log(&repository);
@@ -245,7 +245,7 @@ fn what_others_have_applied_of_the_same_inputs_is_done() {
 }
 
 #[test]
-fn nothing_is_left_to_do_once_others_have_done_everything() {
+fn apply_has_nothing_to_do_after_others_applied_everything() {
     let repository = planned();
     done(&repository, "apply --auto-approve");
     let before = entry(&repository, "/a");
@@ -257,7 +257,7 @@ fn nothing_is_left_to_do_once_others_have_done_everything() {
 }
 
 #[test]
-fn what_others_have_destroyed_is_done() {
+fn apply_accepts_stacks_that_others_destroyed() {
     let repository = planned();
     done(&repository, "plan --destroy --allow-destroy=3 -o ../saved");
     done(
@@ -270,7 +270,7 @@ fn what_others_have_destroyed_is_done() {
 }
 
 #[test]
-fn what_was_forgotten_since_is_not_destroyed() {
+fn apply_does_not_destroy_stacks_forgotten_since() {
     for plan in [
         "plan --replace c --allow-destroy=1 -o ../saved",
         "plan --destroy --allow-destroy=3 -o ../saved",
@@ -291,7 +291,7 @@ fn what_was_forgotten_since_is_not_destroyed() {
 }
 
 #[test]
-fn what_a_stack_runs_after_was_tainted_since() {
+fn apply_refuses_a_plan_if_a_dependency_was_tainted_since() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     want(&repository, "/b", "2");
     done(&repository, "plan -o ../saved");
@@ -303,7 +303,7 @@ fn what_a_stack_runs_after_was_tainted_since() {
 }
 
 #[test]
-fn what_a_stack_runs_after_through_others_was_applied_since() {
+fn apply_refuses_a_plan_if_an_indirect_dependency_was_applied_since() {
     let repository = applied(&[
         ("/a", ""),
         ("/b", "after = [\"/a\"]"),

@@ -30,7 +30,7 @@ fn saved(options: &str) -> Repository {
 }
 
 #[test]
-fn a_plan_is_carried_out_if_it_is_only_packed_anew() {
+fn apply_accepts_a_repacked_plan() {
     let repository = saved("");
     tamper(&repository, |_, _| {});
     done(&repository, "apply bad");
@@ -41,7 +41,7 @@ fn a_plan_is_carried_out_if_it_is_only_packed_anew() {
 }
 
 #[test]
-fn a_plan_that_shows_something_else_than_it_does_is_refused() {
+fn apply_refuses_a_plan_that_hides_changes() {
     let cases: [(&str, Change); 12] = [
         ("mode", |saved| {
             saved["plan"]["mode"] = "destroy".into();
@@ -97,7 +97,7 @@ fn a_plan_that_shows_something_else_than_it_does_is_refused() {
 }
 
 #[test]
-fn a_plan_to_destroy_that_brings_something_forward_is_refused() {
+fn apply_refuses_a_destroy_plan_with_other_actions() {
     let repository = saved("--destroy");
     tamper(&repository, |saved, _| {
         saved["plan"]["entries"][1]["action"] = "no-op".into();
@@ -113,7 +113,7 @@ fn a_plan_to_destroy_that_brings_something_forward_is_refused() {
 }
 
 #[test]
-fn the_tools_get_no_words_that_make_another_plan() {
+fn plan_and_apply_refuse_arguments_that_change_the_plan() {
     let repository = applied(&[("/a", "")]);
     let cases = [
         ("plan -- -destroy", "--destroy"),
@@ -158,7 +158,7 @@ fn has(repository: &Repository, input: u32) -> bool {
 }
 
 #[test]
-fn only_the_plan_of_a_tool_that_is_shown_is_applied() {
+fn apply_refuses_a_replaced_tool_plan() {
     let Some(repository) = with_terraform() else {
         return;
     };
@@ -188,7 +188,7 @@ fn only_the_plan_of_a_tool_that_is_shown_is_applied() {
 }
 
 #[test]
-fn what_is_shown_of_a_plan_of_a_tool_is_all_of_it() {
+fn apply_refuses_a_tool_plan_with_hidden_changes() {
     let Some(repository) = with_terraform() else {
         return;
     };
@@ -209,7 +209,7 @@ fn what_is_shown_of_a_plan_of_a_tool_is_all_of_it() {
 }
 
 #[test]
-fn a_plan_of_a_tool_that_makes_something_is_no_plan_to_destroy() {
+fn apply_refuses_a_destroy_plan_that_creates() {
     let Some(repository) = with_terraform() else {
         return;
     };

@@ -75,7 +75,7 @@ fn change(repository: &Repository, x: u32) {
 }
 
 #[test]
-fn a_plan_is_carried_out_over_stacks_that_use_each_other() {
+fn apply_runs_terraform_stacks_that_use_each_other() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -119,7 +119,7 @@ fn a_plan_is_carried_out_over_stacks_that_use_each_other() {
 }
 
 #[test]
-fn exactly_the_plan_that_was_shown_is_applied() {
+fn apply_runs_exactly_the_shown_terraform_plan() {
     let Some(repository) = project("") else {
         return;
     };
@@ -174,7 +174,7 @@ fn apply_of_a_provisional_entry_destroys_nothing_that_was_not_shown() {
 }
 
 #[test]
-fn a_part_of_a_plan_leaves_what_was_applied_as_it_was() {
+fn apply_of_a_targeted_plan_keeps_the_record() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -203,7 +203,7 @@ fn a_part_of_a_plan_leaves_what_was_applied_as_it_was() {
 }
 
 #[test]
-fn a_part_of_a_plan_is_done_once() {
+fn apply_of_a_targeted_plan_runs_once() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -225,7 +225,7 @@ fn a_part_of_a_plan_is_done_once() {
 }
 
 #[test]
-fn a_replace_destroys_and_makes_anew() {
+fn apply_replaces_terraform_stacks() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -253,7 +253,7 @@ fn a_replace_destroys_and_makes_anew() {
 }
 
 #[test]
-fn sensitive_outputs_go_on_record_without_their_values() {
+fn apply_records_sensitive_outputs_without_values() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -274,7 +274,7 @@ fn sensitive_outputs_go_on_record_without_their_values() {
 }
 
 #[test]
-fn what_is_to_be_replaced_and_does_not_exist_is_made() {
+fn apply_creates_a_missing_stack_instead_of_replacing() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -288,7 +288,7 @@ fn what_is_to_be_replaced_and_does_not_exist_is_made() {
 }
 
 #[test]
-fn policies_are_told_what_terraform_changes_without_what_is_secret() {
+fn policies_see_terraform_changes_without_secrets() {
     let Some(repository) = project(STATE) else {
         return;
     };
@@ -326,12 +326,12 @@ fn policies_are_told_what_terraform_changes_without_what_is_secret() {
         format!("{words} {} {}", text(&entity["address"]), entity["data"])
     });
     insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r#"
-    plan added resource terraform_data.a {"input":1,"triggers_replace":null}
-    plan added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}
+    plan added resource terraform_data.a {"input":1,"triggers_replace":null,"values":{"input":1,"triggers_replace":null}}
+    plan added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null,"values":{"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}}
     plan added output output.password {"value":"(sensitive)"}
     plan added output output.x {"value":null}
-    apply added resource terraform_data.a {"input":1,"triggers_replace":null}
-    apply added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}
+    apply added resource terraform_data.a {"input":1,"triggers_replace":null,"values":{"input":1,"triggers_replace":null}}
+    apply added resource terraform_data.secret {"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null,"values":{"input":{"name":"ada","password":"(sensitive)"},"triggers_replace":null}}
     apply added output output.password {"value":"(sensitive)"}
     apply added output output.x {"value":null}
     "#);

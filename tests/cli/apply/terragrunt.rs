@@ -54,7 +54,7 @@ fn project() -> Repository {
 }
 
 #[test]
-fn where_terragrunt_keeps_the_state_is_not_guessed_from_what_lies_in_the_unit() {
+fn apply_does_not_guess_the_backend_of_a_terragrunt_unit() {
     let repository = project();
     // What an older version has left: today's are in the cache of Terragrunt.
     let left = r#"{"backend":{"type":"s3","config":{"bucket":"acme","key":"unit"}}}"#;
@@ -73,7 +73,7 @@ fn where_terragrunt_keeps_the_state_is_not_guessed_from_what_lies_in_the_unit() 
 }
 
 #[test]
-fn a_unit_that_terragrunt_leaves_out_has_no_plan_and_orch_says_so() {
+fn plan_reports_units_that_terragrunt_excludes() {
     let repository = project();
     repository.write("/unit/excluded", "");
     repository.commit();

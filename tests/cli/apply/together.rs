@@ -62,7 +62,7 @@ pub(super) fn waiting<'r>(repository: &'r Repository, arguments: &str) -> Backgr
     let mut command = repository.command(arguments);
     command.stdin(Stdio::null());
     let waiting = Background::spawn(repository, command);
-    waiting.wait_until_said("waiting for the lock of the state");
+    waiting.wait_until_said("waiting for the state lock");
     waiting
 }
 
@@ -86,7 +86,7 @@ pub(super) fn in_two_clones() -> Repository {
 }
 
 #[test]
-fn a_plan_is_checked_again_after_the_wait_for_the_lock() {
+fn apply_verifies_the_plan_again_after_waiting_for_the_lock() {
     let repository = in_two_clones();
     let elsewhere = repository.outside().join("elsewhere");
     fs::write(elsewhere.join("b/want"), "3").unwrap();
@@ -105,7 +105,7 @@ fn a_plan_is_checked_again_after_the_wait_for_the_lock() {
 }
 
 #[test]
-fn what_others_have_done_during_the_wait_for_the_lock_is_done() {
+fn apply_accepts_work_done_while_it_waited() {
     let repository = in_two_clones();
     let other = HeldUp::start(&repository, "elsewhere", "a", "apply --auto-approve");
     let waiting = waiting(&repository, "apply ../saved --lock-timeout 10m");
@@ -134,7 +134,7 @@ fn apply_of_a_file_waits_for_a_run_that_has_done_a_part_of_it() {
 }
 
 #[test]
-fn a_plan_is_carried_out_once_at_a_time() {
+fn apply_runs_a_plan_once_at_a_time() {
     for make in [project, with_state] {
         let repository = make(&[("/a", ""), ("/b", "")]);
         done(&repository, "plan -o ../saved");
@@ -154,7 +154,7 @@ fn a_plan_is_carried_out_once_at_a_time() {
 }
 
 #[test]
-fn what_is_done_needs_no_lock_to_go_on() {
+fn resume_of_a_finished_plan_needs_no_lock() {
     let repository = with_state(&[("/a", ""), ("/b", "")]);
     done(&repository, "plan --match a -o ../saved");
     done(&repository, "apply ../saved");
@@ -165,7 +165,7 @@ fn what_is_done_needs_no_lock_to_go_on() {
 }
 
 #[test]
-fn several_stacks_are_applied_at_once_and_what_runs_after_them_later() {
+fn apply_runs_independent_stacks_in_parallel() {
     let repository = with_state(&[
         ("/a", ""),
         ("/b", ""),
@@ -191,7 +191,7 @@ fn several_stacks_are_applied_at_once_and_what_runs_after_them_later() {
 }
 
 #[test]
-fn a_plan_goes_on_after_ctrl_c() {
+fn resume_continues_after_ctrl_c() {
     for make in [project, with_state] {
         let repository = make(&[
             ("/a", ""),
@@ -226,7 +226,7 @@ fn a_plan_goes_on_after_ctrl_c() {
 }
 
 #[test]
-fn what_an_attempt_has_done_is_not_withdrawn_when_the_next_one_cannot_plan() {
+fn apply_keeps_changes_of_an_attempt_if_the_retry_cannot_plan() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     let retry = "orch {\n  config {\n    run {\n      retry {\n        attempts = 2\n        backoff  = \"0s\"\n        on_exit  = [1]\n      }\n    }\n  }\n}\n";
     repository.write("/retry.orch.hcl", retry);

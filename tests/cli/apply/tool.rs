@@ -89,7 +89,7 @@ pub(super) fn applied(stacks: &[(&str, &str)]) -> Repository {
 }
 
 #[test]
-fn a_state_whose_place_is_unknown_is_not_that_of_the_plan() {
+fn apply_refuses_to_replan_if_the_backend_is_unknown() {
     let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     for stack in ["a", "b"] {
         repository.write(&format!("/{stack}/main.tf"), "# 2\n");
@@ -104,7 +104,7 @@ fn a_state_whose_place_is_unknown_is_not_that_of_the_plan() {
 }
 
 #[test]
-fn a_policy_is_not_asked_about_a_plan_that_cannot_be_read() {
+fn policies_fail_on_unreadable_plans() {
     let repository = project(&[("/a", ""), ("/b", "")]);
     let policy = "package list\ntrigger[\"/b\"] { count(input.run.changes) == 0; input.stack.id == \"/a\" }\n";
     super::followed::attach(&repository, "list", policy);

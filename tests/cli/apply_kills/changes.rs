@@ -173,11 +173,11 @@ fn noted_ids(sandbox: &Sandbox, what: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn an_apply_that_is_killed_at_any_time_goes_on_and_ends_as_the_tree_says() {
+fn apply_killed_at_any_time_resumes_to_the_configuration() {
     kill_applies(true);
 }
 
 #[test]
-fn the_same_holds_without_a_state() {
+fn apply_killed_without_a_state_resumes_to_the_configuration() {
     kill_applies(false);
 }

@@ -165,7 +165,7 @@ fn check(sandbox: &Sandbox, was: &BTreeMap<&str, Resources>) {
 }
 
 #[test]
-fn an_apply_that_is_killed_as_it_destroys_what_was_removed_goes_on_and_ends_as_the_tree_says() {
+fn apply_killed_during_removals_resumes_to_the_configuration() {
     if !has_terraform() {
         return;
     }

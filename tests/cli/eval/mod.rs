@@ -190,7 +190,7 @@ fn globals_can_be_set_on_the_command_line() {
      --> global b:1:1
       |
     1 | nothing
-      | ^^^^^^^ nothing with this name exists here
+      | ^^^^^^^ this name is not defined here
       |
       = help: if it is text, put it in quotes: `"nothing"`
 

@@ -206,11 +206,11 @@ fn an_imported_file_has_no_stack() {
     sandbox.write("/other/stack.hcl", "stack {\n}\n");
     assert_snapshot!(sandbox.orch("list"), @r#"
     [stderr]
-    error: an imported file cannot hold a `stack` block
+    error: an imported file cannot contain a `stack` block
      --> other/stack.hcl:1:1
       |
     1 | stack {
-      | ^^^^^ this would make every importer the same stack
+      | ^^^^^ every directory that imports the file would be the same stack
       |
      ::: s/import.tm:2:12
       |

@@ -122,7 +122,7 @@ fn settings_have_types() {
     8 |       default_branch  = true
       |                         ^^^^ this is a bool
 
-    error: `config.git.check_untracked` and `config.disable_safeguards` exclude each other
+    error: `config.git.check_untracked` and `config.disable_safeguards` cannot both be set
      --> settings.tm:9:7
       |
     5 |     disable_safeguards = ["git", "everything"]

@@ -111,11 +111,11 @@ fn what_cannot_be_evaluated_is_named() {
     assert_snapshot!(problem("", "l = [] ;r = global.l[5]"), @"no such element");
     assert_snapshot!(problem("", "r = let.x"), @"`let` cannot be used in `globals`");
     assert_snapshot!(problem("", "r = bar"), @"unknown name `bar`");
-    assert_snapshot!(problem("a = 1", "a = global.a + 1"), @"`global.a` needs its own value");
-    assert_snapshot!(problem("", "a = { x = 1, y = global.a.x }"), @"`global.a` needs its own value");
-    assert_snapshot!(problem("", "globals \"a\" {\n y = global.a\n}"), @"`global.a.y` needs its own value");
-    assert_snapshot!(problem("", "a = tm_try(global.a, \"d\")"), @"`global.a` needs its own value");
-    assert_snapshot!(problem("", "a = global.b ;b = global.c ;c = global.a"), @"globals need each other: `global.a`, then `global.b`, then `global.c`");
+    assert_snapshot!(problem("a = 1", "a = global.a + 1"), @"`global.a` depends on itself");
+    assert_snapshot!(problem("", "a = { x = 1, y = global.a.x }"), @"`global.a` depends on itself");
+    assert_snapshot!(problem("", "globals \"a\" {\n y = global.a\n}"), @"`global.a.y` depends on itself");
+    assert_snapshot!(problem("", "a = tm_try(global.a, \"d\")"), @"`global.a` depends on itself");
+    assert_snapshot!(problem("", "a = global.b ;b = global.c ;c = global.a"), @"globals depend on each other: `global.a`, then `global.b`, then `global.c`");
 }
 
 #[test]
@@ -129,16 +129,16 @@ fn a_cycle_is_shown_with_each_place() {
     ]);
     assert_snapshot!(sandbox.orch_in("/st", "eval global.a"), @r#"
     [stderr]
-    error: globals need each other: `global.a`, then `global.b`, then `global.c`
+    error: globals depend on each other: `global.a`, then `global.b`, then `global.c`
      --> g.tm:2:14
       |
     2 |   a = global.b
-      |              ^ `global.b` is needed here
+      |              ^ `global.b` is used here
       |
      ::: st/g.tm:2:19
       |
     2 |   b = "x-${global.c}"
-      |                   - `global.c` is needed here
+      |                   - `global.c` is used here
     3 |   c = global.a
       |              - and here `global.a` again
 
@@ -299,7 +299,7 @@ fn maps_are_computed_from_collections() {
         ),
         (
             "for_each = [\"a\"] ;key = element.new ;value = global.m",
-            "own value",
+            "itself",
         ),
         ("for_each = [1] ;key = \"a\"", "value"),
         ("for_each = [1] ;value = \"a\"", "key"),

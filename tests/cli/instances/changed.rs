@@ -312,7 +312,7 @@ fn removed_instances_are_listed_like_others() {
     [stderr]
     note: stack `/net["dev"]` was removed since the base; nothing is run for it
     note: stack `/net["prod"]` was removed since the base; nothing is run for it
-    warning: `/net["dev"]` in `after` no stack
+    warning: `/net["dev"]` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/net[\"dev\"]"]

@@ -210,17 +210,17 @@ fn for_each_is_known_before_anything_runs() {
     ");
     assert_snapshot!(listed("[tm_timestamp()]"), @"
     [stderr]
-    error: `tm_timestamp` has no result here
+    error: `tm_timestamp` failed
      --> t/stack.orch.hcl:2:15
       |
     2 |   for_each = [tm_timestamp()]
-      |               ^^^^^^^^^^^^ it gives another value each time, and in a `stack` block a value must be the same whenever the same files are read
+      |               ^^^^^^^^^^^^ its result differs from call to call, and values in a `stack` block may depend only on files
 
     [exit status 3]
     ");
     assert_snapshot!(listed("[each.key]"), @"
     [stderr]
-    error: `each` is known only in a stack that has `for_each`
+    error: `each` is available only in a stack with `for_each`
      --> t/stack.orch.hcl:2:15
       |
     2 |   for_each = [each.key]
@@ -303,13 +303,13 @@ stack {
     assert_snapshot!(sandbox.orch("list"), @r#"
     user
     [stderr]
-    warning: `/t` in `after` no stack
+    warning: `/t` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/t", "/t[\"a\"]"]
       |            ^^^^ its `for_each` is empty
 
-    warning: `/t["a"]` in `after` no stack
+    warning: `/t["a"]` in `after` matches no stack
      --> user/stack.tm:2:18
       |
     2 |   after = ["/t", "/t[\"a\"]"]
@@ -317,13 +317,13 @@ stack {
     "#);
     assert_snapshot!(sandbox.orch("validate"), @r#"
     [stderr]
-    error: `/t` in `after` no stack
+    error: `/t` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/t", "/t[\"a\"]"]
       |            ^^^^ its `for_each` is empty
 
-    error: `/t["a"]` in `after` no stack
+    error: `/t["a"]` in `after` matches no stack
      --> user/stack.tm:2:18
       |
     2 |   after = ["/t", "/t[\"a\"]"]
@@ -343,13 +343,13 @@ stack {
     "#);
     assert_snapshot!(sandbox.orch("trigger t"), @r#"
     [stderr]
-    warning: `/t` in `after` no stack
+    warning: `/t` in `after` matches no stack
      --> user/stack.tm:2:12
       |
     2 |   after = ["/t", "/t[\"a\"]"]
       |            ^^^^ its `for_each` is empty
 
-    warning: `/t["a"]` in `after` no stack
+    warning: `/t["a"]` in `after` matches no stack
      --> user/stack.tm:2:18
       |
     2 |   after = ["/t", "/t[\"a\"]"]
@@ -508,7 +508,7 @@ stack {
     );
     assert_snapshot!(sandbox.orch("list"), @r#"
     [stderr]
-    error: `each` is known only in a stack that has `for_each`
+    error: `each` is available only in a stack with `for_each`
      --> plain/stack.tm:2:10
       |
     2 |   name = each.key
@@ -611,7 +611,7 @@ stack {
      --> t/stack.orch.hcl:4:15
       |
     4 |     timeout = each.key
-      |               ^^^^ nothing with this name exists here
+      |               ^^^^ this name is not defined here
 
     [exit status 3]
     ");

@@ -62,7 +62,7 @@ fn a_reference_that_names_no_instance_says_why() {
     );
     assert_snapshot!(sandbox.orch("validate"), @r#"
     [stderr]
-    error: `/net["dve"]` in `after` no stack
+    error: `/net["dve"]` in `after` matches no stack
      --> user/stack.tm:3:5
       |
     3 |     "/net[\"dve\"]",
@@ -70,25 +70,25 @@ fn a_reference_that_names_no_instance_says_why() {
       |
       = help: did you mean `/net["dev"]`?
 
-    error: `/app["dev"]` in `after` no stack
+    error: `/app["dev"]` in `after` matches no stack
      --> user/stack.tm:4:5
       |
     4 |     "/app[\"dev\"]",
       |     ^^^^^^^^^^^^^^^ this stack has no instances
 
-    error: `/app[*]` in `after` no stack
+    error: `/app[*]` in `after` matches no stack
      --> user/stack.tm:5:5
       |
     5 |     "/app[*]",
       |     ^^^^^^^^^ this stack has no instances
 
-    error: `/none[*]` in `after` no stack
+    error: `/none[*]` in `after` matches no stack
      --> user/stack.tm:6:5
       |
     6 |     "/none[*]",
       |     ^^^^^^^^^^ no such directory
 
-    error: `/net[dev]` in `after` no stack
+    error: `/net[dev]` in `after` matches no stack
      --> user/stack.tm:7:5
       |
     7 |     "/net[dev]",
@@ -96,7 +96,7 @@ fn a_reference_that_names_no_instance_says_why() {
       |
       = help: did you mean `/net["dev"]`?
 
-    error: `/net["dev"]/dns` in `after` no stack
+    error: `/net["dev"]/dns` in `after` matches no stack
      --> user/stack.tm:8:5
       |
     8 |     "/net[\"dev\"]/dns",

@@ -36,7 +36,7 @@ fn a_command_runs_in_the_directory_with_the_key() {
     prod
     none
     [stderr]
-    warning: `ORCH_STACK_KEY` is set by orch, whatever is written here
+    warning: orch sets `ORCH_STACK_KEY` itself and ignores this value
      --> env.orch.hcl:5:9
       |
     5 |         ORCH_STACK_KEY = "x"
@@ -129,7 +129,7 @@ fn each_is_known_in_commands_and_expressions() {
     "#);
     assert_snapshot!(sandbox.orch("run -q --eval -- echo '${each.key}'"), @"
     [stderr]
-    error: `each` is known only in a stack that has `for_each`
+    error: `each` is available only in a stack with `for_each`
      --> argument 2:1:3
       |
     1 | ${each.key}
@@ -168,7 +168,7 @@ fn each_is_known_in_commands_and_expressions() {
     "#);
     assert_snapshot!(sandbox.orch("eval --stack app each.key"), @"
     [stderr]
-    error: `each` is known only in a stack that has `for_each`
+    error: `each` is available only in a stack with `for_each`
      --> expression 1:1:1
       |
     1 | each.key
@@ -180,7 +180,7 @@ fn each_is_known_in_commands_and_expressions() {
     ");
     assert_snapshot!(sandbox.orch("eval each.key"), @"
     [stderr]
-    error: `each` is known only in a stack that has `for_each`
+    error: `each` is available only in a stack with `for_each`
      --> expression 1:1:1
       |
     1 | each.key

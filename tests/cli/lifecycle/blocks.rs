@@ -176,7 +176,7 @@ fn what_is_missing_or_unknown_is_reported() {
      --> b/blocks.orch.hcl:4:3
       |
     4 |   lifecicle {
-      |   ^^^^^^^^^ only `lifecycle` may stand here
+      |   ^^^^^^^^^ only `lifecycle` is allowed here
       |
       = help: did you mean `lifecycle`?
     "#);
@@ -210,7 +210,7 @@ fn rules_that_mean_nothing_for_what_is_gone_are_reported() {
      --> b/blocks.orch.hcl:5:5
       |
     5 |     precondition {
-      |     ^^^^^^^^^^^^ a stack that is removed has no conditions
+      |     ^^^^^^^^^^^^ a removed stack cannot have conditions
 
     error: a `removed` block has one `lifecycle` block
      --> b/blocks.orch.hcl:8:3
@@ -431,12 +431,12 @@ fn a_stack_of_the_tree_is_not_removed() {
      --> b/blocks.orch.hcl:2:10
       |
     2 |   from = "c"
-      |          ^^^ all at and below this is removed
+      |          ^^^ this removes all stacks at and below the path
       |
      ::: b/c/stack.tm:1:1
       |
     1 | stack {
-      | ----- this stack is there
+      | ----- this stack exists
       |
       = help: remove the `removed` block, or delete the stack and commit that
     "#);
@@ -445,12 +445,12 @@ fn a_stack_of_the_tree_is_not_removed() {
      --> b/blocks.orch.hcl:2:10
       |
     2 |   from = "/"
-      |          ^^^ all at and below this is removed
+      |          ^^^ this removes all stacks at and below the path
       |
      ::: a/stack.tm:1:1
       |
     1 | stack {
-      | ----- this stack is there
+      | ----- this stack exists
       |
       = note: 1 more stacks are there
       = help: remove the `removed` block, or delete the stack and commit that

@@ -293,7 +293,7 @@ fn what_cannot_trigger_a_replacement_is_refused() {
      --> app/stack.orch.hcl:3:29
       |
     3 |     replace_triggered_by = ["/read", "/app", "/gone", "/e#x", "tag:a#x", "/e", "/e"]
-      |                             ^^^^^^^ it says `mode = "read"`
+      |                             ^^^^^^^ its `mode` is `"read"`
       |
       = help: name the stack that manages it
 
@@ -305,19 +305,19 @@ fn what_cannot_trigger_a_replacement_is_refused() {
       |
       = help: remove it
 
-    warning: `/gone` in `replace_triggered_by` no stack
+    warning: `/gone` in `replace_triggered_by` matches no stack
      --> app/stack.orch.hcl:3:46
       |
     3 |     replace_triggered_by = ["/read", "/app", "/gone", "/e#x", "tag:a#x", "/e", "/e"]
       |                                              ^^^^^^^ no such directory
 
-    error: `/e` in `replace_triggered_by` names several stacks, and an output belongs to one
+    error: `/e` in `replace_triggered_by` names an output of several stacks
      --> app/stack.orch.hcl:3:55
       |
     3 |     replace_triggered_by = ["/read", "/app", "/gone", "/e#x", "tag:a#x", "/e", "/e"]
-      |                                                       ^^^^^^ an output of several stacks
+      |                                                       ^^^^^^ an output belongs to one stack
       |
-      = help: name one stack before the `#`
+      = help: write one stack before the `#`
 
     error: `tag:a#x` names an output of several stacks
      --> app/stack.orch.hcl:3:63
@@ -364,7 +364,7 @@ fn a_rule_that_holds_or_not_is_a_bool() {
      --> app/stack.orch.hcl:3:19
       |
     3 | prevent_destroy = stacks["/x"].outputs.y
-      |                   ^^^^^^ nothing with this name exists here
+      |                   ^^^^^^ this name is not defined here
 
     error: unknown attribute `prevent_destory` in `lifecycle`
      --> app/stack.orch.hcl:3:1
@@ -404,7 +404,7 @@ fn what_names_no_inputs_is_refused() {
      --> app/stack.orch.hcl:3:19
       |
     3 | ignore_changes = [all]
-      |                   ^^^ `all` stands alone, not in a list
+      |                   ^^^ `all` cannot be in a list
       |
       = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
 
@@ -524,7 +524,7 @@ fn a_condition_needs_both_arguments_and_has_no_others() {
     3 | precondition {}
       | ^^^^^^^^^^^^ `condition` is missing
       |
-      = help: write `condition = …` with what must be true
+      = help: add `condition = …`, an expression that must be true
 
     error: this `precondition` has no `error_message`
      --> app/stack.orch.hcl:3:1
@@ -610,17 +610,17 @@ fn blocks_in_wrong_places_are_refused() {
      --> config.orch.hcl:5:25
       |
     5 |       prevent_destroy = each.key
-      |                         ^^^^ nothing with this name exists here
+      |                         ^^^^ this name is not defined here
 
-    error: `prevent_destroy` has no meaning in a stack that is only read
+    error: `prevent_destroy` has no effect in a stack that is only read
      --> r/stack.tm:4:5
       |
     4 |     prevent_destroy = true
-      |     ^^^^^^^^^^^^^^^ the stack says `mode = "read"`
+      |     ^^^^^^^^^^^^^^^ the stack sets `mode = "read"`
       |
-      = help: such a stack has nothing to protect or replace: only `precondition` and `postcondition` apply to it
+      = help: remove it; only `precondition` and `postcondition` apply to such a stack
 
-    error: there can be one `lifecycle` block here
+    error: only one `lifecycle` block is allowed here
      --> t/own.orch.hcl:2:3
       |
     2 |   lifecycle {

@@ -208,7 +208,7 @@ fn a_stack_that_says_the_opposite_is_an_error() {
     5 |     create_before_destroy = true
       |     --------------------- `true` here
       |
-      = help: take one of the two out
+      = help: remove one of the two
 
     [exit status 3]
     ");
@@ -707,13 +707,13 @@ fn a_directory_cannot_be_called_like_a_generation() {
     let repository = Repository::of(prepared(&[("/app[generation 1]", "")]));
     assert_snapshot!(fails(&repository, "list", 3, "generation"), @"
     [stderr]
-    error: the directory `/app[generation 1]` is called like an old generation of a stack
+    error: the directory name `/app[generation 1]` is reserved for old generations of stacks
      --> app[generation 1]/stack.orch.hcl:1:1
       |
     1 | stack {
-      | ^^^^^ a stack cannot be called so
+      | ^^^^^ a stack cannot have this name
       |
-      = help: give the directory another name
+      = help: rename the directory
 
     [exit status 3]
     ");

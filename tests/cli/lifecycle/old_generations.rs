@@ -416,7 +416,7 @@ fn validate_checks_the_stacks_whose_generations_are_used() {
         ("stacks[\"/nett\"].generation", "did you mean `/net`?"),
         (
             "stacks[\"/net\"].outputs.id",
-            "`run.env` does not know `outputs` of another stack",
+            "`outputs` of another stack is not available in `run.env`",
         ),
         ("stacks", "`stacks` needs the path of a stack"),
     ] {

@@ -497,7 +497,7 @@ fn what_looks_moved_names_both_blocks() {
     let why = repository.orch("why '/a${x}'");
     assert_snapshot!(why.stdout.lines().skip_while(|line| !line.starts_with("status")).collect::<Vec<_>>().join("\n"), @r#"
     status   absent: it looks moved to `/c`
-    way out  if it was moved, add this to an `.orch.hcl` file:
+    fix      if it was moved, add this to an `.orch.hcl` file:
              moved {
                from = "/a$${x}"
                to   = "/c"

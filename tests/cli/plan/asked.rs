@@ -8,7 +8,7 @@ use crate::support::Repository;
 const CHANGES: &str = "echo '{\"add\":1,\"change\":2}' > \"$ORCH_ANSWER\"; exit 2";
 
 #[test]
-fn a_plan_has_a_line_for_each_stack_with_something_to_do() {
+fn plan_prints_a_line_for_each_stack_with_work() {
     let sandbox = project(&[("/a", CHANGES), ("/b", "exit 0"), ("/c", "exit 2")]);
     let output = sandbox.orch("plan");
     assert_eq!(output.code(), 0, "{output:?}");
@@ -24,7 +24,7 @@ fn a_plan_has_a_line_for_each_stack_with_something_to_do() {
 }
 
 #[test]
-fn what_runs_after_work_is_decided_after_it() {
+fn plan_marks_stacks_that_the_apply_decides() {
     let sandbox = project(&[("/a", CHANGES), ("/b", "exit 0"), ("/c", "exit 1")]);
     let after = |it: &str| format!("stack {{\n  driver = \"fake\"\n  after = [\"{it}\"]\n}}\n");
     sandbox.write("/b/stack.orch.hcl", after("/a"));
@@ -42,7 +42,7 @@ fn what_runs_after_work_is_decided_after_it() {
 }
 
 #[test]
-fn of_many_stacks_that_a_stack_is_decided_after_the_first_are_named() {
+fn plan_names_the_first_stacks_that_decide_another() {
     let paths: Vec<String> = (0..25).map(|number| format!("/base/{number:02}")).collect();
     let stacks = paths.iter().map(|path| (path.as_str(), "exit 2"));
     let sandbox = project(&stacks.chain([("/top", "exit 0")]).collect::<Vec<_>>());
@@ -64,7 +64,7 @@ fn of_many_stacks_that_a_stack_is_decided_after_the_first_are_named() {
 }
 
 #[test]
-fn a_tool_that_fails_fails_the_plan_and_is_heard_on_stderr() {
+fn plan_fails_with_the_output_of_a_failed_tool() {
     let sandbox = project(&[
         ("/a", "echo on stdout; echo on stderr >&2; exit 1"),
         ("/b", CHANGES),
@@ -83,7 +83,7 @@ fn a_tool_that_fails_fails_the_plan_and_is_heard_on_stderr() {
 }
 
 #[test]
-fn a_driver_modifies_an_action_and_chooses_none() {
+fn plan_checks_the_action_that_a_driver_answers() {
     let says = |action: &str, status: u8| {
         format!("echo '{{\"action\":\"{action}\"}}' > \"$ORCH_ANSWER\"; exit {status}")
     };
@@ -109,7 +109,7 @@ fn a_driver_modifies_an_action_and_chooses_none() {
 }
 
 #[test]
-fn a_driver_knows_what_it_is_asked_for() {
+fn plan_passes_the_action_to_the_driver() {
     let says = "echo \"$ORCH_ACTION $1 $2\" > asked";
     let sandbox = project(&[("/a", says)]);
     let asked = |arguments: &str| {
@@ -128,7 +128,7 @@ fn a_driver_knows_what_it_is_asked_for() {
 }
 
 #[test]
-fn a_plan_is_a_run_on_record_that_cannot_be_resumed() {
+fn plan_is_recorded_as_a_run_without_resume() {
     let sandbox = project(&[("/a", "echo from the tool; exit 1")]);
     assert_eq!(sandbox.orch("plan").code(), 1);
     assert!(sandbox.orch("runs list").stdout.contains("orch plan"));
@@ -146,7 +146,7 @@ fn a_plan_is_a_run_on_record_that_cannot_be_resumed() {
 }
 
 #[test]
-fn with_a_state_only_what_is_not_as_applied_is_asked() {
+fn plan_asks_only_tools_of_changed_stacks() {
     let sandbox = project(&[
         ("/a", "touch ../asked-a; exit 2"),
         ("/b", "touch ../asked-b"),
@@ -188,7 +188,7 @@ fn with_a_state_only_what_is_not_as_applied_is_asked() {
 }
 
 #[test]
-fn a_stack_that_a_later_commit_was_applied_to_is_blocked() {
+fn plan_blocks_rollbacks() {
     let sandbox = project(&[("/a", "exit 2"), ("/b", "exit 2")]);
     let state = "orch {\n  config {\n    state {\n      project = \"acme\"\n    }\n  }\n}\n";
     sandbox.write("/state.orch.hcl", state);

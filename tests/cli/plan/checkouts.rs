@@ -44,12 +44,12 @@ fn nothing_is_left_of(repository: &Repository) {
 }
 
 #[test]
-fn a_checkout_that_a_killed_process_has_left_is_removed() {
+fn plan_removes_checkouts_of_killed_processes() {
     nothing_is_left_of(&left());
 }
 
 #[test]
-fn a_checkout_that_was_being_made_is_removed() {
+fn plan_removes_incomplete_checkouts() {
     let repository = left();
     // As git leaves it if it is killed before it writes `.git`.
     fs::remove_file(repository.path(&format!("{FOLDER}/commit/.git"))).unwrap();
@@ -58,7 +58,7 @@ fn a_checkout_that_was_being_made_is_removed() {
 }
 
 #[test]
-fn a_checkout_that_was_being_removed_is_removed() {
+fn plan_removes_partially_removed_checkouts() {
     let repository = left();
     // As git leaves it if it is killed after it has removed the directory.
     fs::remove_dir_all(repository.path(&format!("{FOLDER}/commit"))).unwrap();
@@ -66,7 +66,7 @@ fn a_checkout_that_was_being_removed_is_removed() {
 }
 
 #[test]
-fn a_checkout_in_use_stays() {
+fn plan_keeps_checkouts_in_use() {
     let repository = left();
     let in_use = File::open(repository.path(&format!("{FOLDER}/in-use"))).unwrap();
     in_use.lock().unwrap();
@@ -76,7 +76,7 @@ fn a_checkout_in_use_stays() {
 }
 
 #[test]
-fn what_the_user_has_checked_out_stays() {
+fn plan_keeps_worktrees_of_the_user() {
     let repository = left();
     repository.git("worktree add -q --detach ../missing");
     fs::remove_dir_all(repository.outside().join("missing")).unwrap();

@@ -48,7 +48,7 @@ fn destroyed(sandbox: &Sandbox) -> (Vec<String>, serde_json::Value) {
 }
 
 #[test]
-fn what_is_destroyed_goes_in_the_order_in_which_it_was_made() {
+fn plan_destroys_in_reverse_recorded_order() {
     let sandbox = recorded(&[("/a", ""), ("/b", "after = [\"/a\"]"), ("/c", "")]);
     // Now it is the other way round, and `/d` was never recorded.
     sandbox.write("/a/stack.orch.hcl", stack("after = [\"/b\"]"));
@@ -61,7 +61,7 @@ fn what_is_destroyed_goes_in_the_order_in_which_it_was_made() {
 }
 
 #[test]
-fn a_stack_that_has_moved_is_destroyed_before_what_it_ran_after_where_it_was() {
+fn plan_destroys_a_moved_stack_before_its_recorded_dependencies() {
     let sandbox = recorded(&[
         ("/a", "id = \"one\""),
         ("/b", "after = [\"/a\"]\n  id = \"other\""),
@@ -79,7 +79,7 @@ fn a_stack_that_has_moved_is_destroyed_before_what_it_ran_after_where_it_was() {
 }
 
 #[test]
-fn of_what_contradicts_itself_on_record_the_newest_counts_and_the_rest_is_told() {
+fn plan_reports_contradicting_recorded_constraints() {
     let sandbox = recorded(&[
         ("/a", ""),
         ("/b", "after = [\"/a\"]"),
@@ -106,7 +106,7 @@ fn of_what_contradicts_itself_on_record_the_newest_counts_and_the_rest_is_told()
 }
 
 #[test]
-fn a_plan_warns_of_what_stays_and_runs_after_what_goes() {
+fn plan_warns_of_kept_dependents_of_destroyed_stacks() {
     let sandbox = recorded(&[
         ("/a", ""),
         ("/b", "after = [\"/a\"]"),
@@ -163,7 +163,7 @@ fn a_plan_warns_of_what_stays_and_runs_after_what_goes() {
 }
 
 #[test]
-fn what_is_blocked_stays() {
+fn plan_keeps_blocked_stacks() {
     let repository = with_state(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
     repository.write("/b/more", "");
     repository.git("add -A");
@@ -179,7 +179,7 @@ fn what_is_blocked_stays() {
 }
 
 #[test]
-fn without_a_state_every_stack_with_a_driver_stays() {
+fn plan_without_state_keeps_every_stack_with_a_driver() {
     let sandbox = project(&[("/a", "exit 2"), ("/b", "exit 2"), ("/c", "exit 2")]);
     sandbox.write("/b/stack.orch.hcl", stack("after = [\"/a\"]"));
     sandbox.write("/c/stack.orch.hcl", "stack {\n  after = [\"/a\"]\n}\n");

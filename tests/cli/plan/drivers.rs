@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::support::Sandbox;
 
 #[test]
-fn a_wrong_driver_is_reported_with_the_way_out() {
+fn plan_reports_an_unknown_driver_with_the_fix() {
     let sandbox = Sandbox::new("");
     sandbox.write(
         "/orch.orch.hcl",
@@ -52,19 +52,19 @@ driver {
       |
       = help: `read` is for stacks that own nothing: they are only read, for the outputs that others use
 
-    error: drivers are defined at the root of the project
+    error: a `driver` block must be in the project root
      --> b/stack.orch.hcl:3:1
       |
     3 | driver "x" {
       | ^^^^^^ not at the root
       |
-      = help: move the block there; to choose a driver here, set `driver = "NAME"` in the block `config` of `orch`
+      = help: move the block there; to choose a driver here, set `driver = "NAME"` in `orch.config`
 
     error: the driver `make` has no `apply`
      --> orch.orch.hcl:1:8
       |
     1 | driver "make" {
-      |        ^^^^^^ it cannot do anything
+      |        ^^^^^^ `apply` is missing
       |
       = help: write the command as a list of words: `apply = ["make", "apply"]`
 
@@ -82,11 +82,11 @@ driver {
      --> orch.orch.hcl:3:13
       |
     3 |   destroy = []
-      |             ^^ a command has at least a program
+      |             ^^ a command needs a program
       |
-      = help: leave it out, or name the program
+      = help: remove the attribute, or name the program
 
-    error: there are two drivers `make`
+    error: the driver `make` is defined twice
      --> orch.orch.hcl:5:8
       |
     1 | driver "make" {
@@ -114,7 +114,7 @@ driver {
 }
 
 #[test]
-fn the_nearest_directory_chooses_and_the_stack_overrules() {
+fn plan_uses_the_nearest_driver() {
     let sandbox = Sandbox::new("");
     let driver = |name: &str| {
         format!(
@@ -144,13 +144,13 @@ fn the_nearest_directory_chooses_and_the_stack_overrules() {
 }
 
 #[test]
-fn a_stack_without_a_driver_is_counted() {
+fn plan_counts_stacks_without_driver() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("plan").stdout, @"Plan: nothing to do. 1 without a driver.");
 }
 
 #[test]
-fn words_are_evaluated_for_each_stack() {
+fn plan_evaluates_driver_arguments_for_each_stack() {
     let sandbox = Sandbox::new("");
     let root = "orch {\n  config {\n    driver = \"x\"\n  }\n}\nglobals {\n  who = \"world\"\n}\ndriver \"x\" {\n  plan = [\"sh\", \"-c\", \"echo ${global.who} ${terramate.stack.name} > by\"]\n  apply = [\"true\"]\n}\n";
     sandbox.write("/orch.orch.hcl", root);

@@ -56,7 +56,7 @@ fn shallow_without(removed: &str) -> Repository {
 }
 
 #[test]
-fn a_plan_fetches_what_proves_a_removal() {
+fn plan_fetches_commits_that_prove_a_removal() {
     let clone = shallow();
     assert_snapshot!(clone.orch("plan"), @"
       ! /a  blocked: the applied commit [base] is not in this shallow clone
@@ -79,7 +79,7 @@ fn a_plan_fetches_what_proves_a_removal() {
 }
 
 #[test]
-fn an_apply_fetches_the_code_that_destroys() {
+fn apply_fetches_the_code_of_removed_stacks() {
     let clone = shallow();
     let applied = clone.orch("apply --fetch --auto-approve --allow-destroy=1");
     assert_eq!(applied.code(), 0, "{applied}");
@@ -93,7 +93,7 @@ fn an_apply_fetches_the_code_that_destroys() {
 }
 
 #[test]
-fn what_is_fetched_shows_that_the_last_stacks_were_here() {
+fn plan_fetches_proof_that_the_state_belongs_to_the_project() {
     let clone = shallow_without("a b");
     let refused = clone.orch("plan");
     assert_eq!(refused.code(), 4, "{refused}");
@@ -120,7 +120,7 @@ fn what_is_fetched_shows_that_the_last_stacks_were_here() {
 }
 
 #[test]
-fn without_a_state_there_is_nothing_to_fetch() {
+fn plan_without_state_fetches_nothing() {
     let sandbox = Sandbox::layout("a");
     for command in ["apply --fetch", "destroy --fetch"] {
         assert_eq!(sandbox.orch(command).code(), 64, "{command}");

@@ -20,7 +20,7 @@ fn refused(answer: &str) -> String {
 }
 
 #[test]
-fn an_answer_that_is_none_is_refused() {
+fn plan_refuses_invalid_driver_answers() {
     for (answer, why) in [
         ("[]", "the answer is not a JSON object"),
         ("yes", "the answer is not a JSON object"),
@@ -38,7 +38,7 @@ fn an_answer_that_is_none_is_refused() {
 }
 
 #[test]
-fn an_answer_that_is_no_file_is_not_waited_for() {
+fn plan_does_not_wait_for_an_answer_that_is_no_file() {
     for makes in ["mkfifo", "mkdir"] {
         let output = planned(&format!("{makes} \"$ORCH_ANSWER\""));
         assert_eq!(output.code(), 1, "{output:?}");
@@ -52,7 +52,7 @@ fn an_answer_that_is_no_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_long_reason_is_cut() {
+fn plan_cuts_long_reasons() {
     let output = planned(
         r#"{ printf '{"reason":"'; printf 'x%.0s' $(seq 70000); printf '"}'; } > "$ORCH_ANSWER"; exit 2"#,
     );
@@ -63,7 +63,7 @@ fn a_long_reason_is_cut() {
 }
 
 #[test]
-fn a_retry_does_not_see_what_the_first_attempt_has_written() {
+fn plan_hides_the_first_answer_from_a_retry() {
     let sandbox = project(&[(
         "/a",
         "if [ -e again ]; then ls \"$(dirname \"$ORCH_ANSWER\")\" > seen; exit 2; fi; touch again; \
@@ -84,7 +84,7 @@ fn a_retry_does_not_see_what_the_first_attempt_has_written() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_can_look_at_plans() {
+fn plan_files_are_private() {
     let says = "ls -ld \"$(dirname \"$(dirname \"$ORCH_PLAN_FILE\")\")\" | cut -c1-10 > mode";
     let sandbox = project(&[("/a", says)]);
     assert_eq!(sandbox.orch("plan").code(), 0);
@@ -92,7 +92,7 @@ fn only_the_owner_can_look_at_plans() {
 }
 
 #[test]
-fn what_does_not_exist_is_not_deleted() {
+fn plan_does_not_delete_missing_stacks() {
     let says = "echo '{\"exists\":false}' > \"$ORCH_ANSWER\"; exit 2";
     let output = project(&[("/a", says)]).orch("plan --destroy");
     assert!(

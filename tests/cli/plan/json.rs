@@ -28,7 +28,7 @@ fn of_stacks(output: &Output, field: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_plan_says_what_it_was_asked_for_and_keeps_words_for_tools_to_itself() {
+fn plan_json_has_the_options_without_tool_arguments() {
     let sandbox = project(&[("/a", CHANGES)]);
     let plan = sandbox.orch("plan --format json").json();
     let nothing = json!({
@@ -47,7 +47,7 @@ fn a_plan_says_what_it_was_asked_for_and_keeps_words_for_tools_to_itself() {
 }
 
 #[test]
-fn a_reason_has_the_file_that_it_speaks_of() {
+fn plan_json_has_the_file_of_a_reason() {
     let sandbox = project(&[("/a", CHANGES), ("/b", "exit 0"), ("/c", CHANGES)]);
     let repository = recorded(sandbox);
     repository.write("/a/more", "");
@@ -72,7 +72,7 @@ fn a_reason_has_the_file_that_it_speaks_of() {
 }
 
 #[test]
-fn a_stack_has_the_commit_that_was_applied_and_where_it_was_then() {
+fn plan_json_has_the_applied_commit_and_path() {
     let sandbox = project(&[("/a", "exit 0"), ("/b", "exit 0")]);
     let with_id = "stack {\n  id = \"one\"\n  driver = \"fake\"\n}\n";
     sandbox.write("/a/stack.orch.hcl", with_id);

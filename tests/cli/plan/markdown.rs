@@ -14,7 +14,7 @@ const LONG: &str =
     "i=0; while test $i -lt 500; do echo line $i of the plan; i=$((i+1)); done; exit 2";
 
 #[test]
-fn a_plan_has_a_table_and_what_each_tool_says_is_folded() {
+fn plan_markdown_has_a_table_and_folded_tool_output() {
     let sandbox = project(&[
         ("/a", CHANGES),
         ("/b", "echo nothing to do"),
@@ -66,7 +66,7 @@ fn a_plan_has_a_table_and_what_each_tool_says_is_folded() {
 }
 
 #[test]
-fn what_init_and_earlier_attempts_have_printed_is_no_part_of_the_plan() {
+fn plan_markdown_leaves_out_init_and_earlier_attempts() {
     let sandbox = Sandbox::new("");
     let driver = r#"
 driver "fake" {
@@ -105,7 +105,7 @@ orch {
 }
 
 #[test]
-fn a_tool_that_fails_is_heard_as_a_whole() {
+fn plan_markdown_has_all_output_of_a_failed_tool() {
     let says = "echo on stdout; echo on stderr >&2; exit 1";
     let sandbox = project(&[("/a", CHANGES), ("/b", says)]);
     let output = sandbox.orch("plan --format markdown -o plan");
@@ -121,7 +121,7 @@ fn a_tool_that_fails_is_heard_as_a_whole() {
 }
 
 #[test]
-fn a_page_is_as_long_as_it_may_be_and_says_how_to_see_the_rest() {
+fn plan_markdown_is_cut_with_a_hint_to_the_rest() {
     let sandbox = project(&[("/a", LONG), ("/b", LONG)]);
     let whole = sandbox.orch("plan --format markdown").stdout;
     assert!(!whole.contains("left out here"), "{whole}");
@@ -152,7 +152,7 @@ fn a_page_is_as_long_as_it_may_be_and_says_how_to_see_the_rest() {
 
 /// Earlier content of the summary stays, and the summary never gets too long for GitHub.
 #[test]
-fn the_summary_of_a_step_gets_the_plan() {
+fn plan_is_appended_to_the_step_summary() {
     let sandbox = project(&[("/a", CHANGES), ("/b", LONG)]);
     let summary = sandbox.outside().join("summary.md");
     let read = || std::fs::read_to_string(&summary).unwrap();

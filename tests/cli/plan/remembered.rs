@@ -44,7 +44,7 @@ fn after(stack: &str, driver: &str) -> String {
 }
 
 #[test]
-fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
+fn plan_asks_stacks_whose_used_outputs_differ() {
     let says = "touch asked; exit 2";
     let sandbox = project(&[
         ("/a", says),
@@ -99,7 +99,7 @@ fn a_stack_is_asked_if_the_outputs_differ_that_it_was_applied_with() {
 }
 
 #[test]
-fn a_driver_that_cannot_plan_has_work_if_those_outputs_differ() {
+fn plan_gives_a_driver_without_plan_work_if_used_outputs_differ() {
     let sandbox = project(&[("/a", "true")]);
     let driver = "\ndriver \"blind\" {\n  apply = [\"true\"]\n}\n";
     sandbox.write("/orch.orch.hcl", format!("{FAKE}{driver}"));
@@ -133,7 +133,7 @@ esac
 
 #[cfg(unix)]
 #[test]
-fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
+fn plan_reads_stacks_before_the_users_of_their_outputs() {
     let sandbox = project(&[("/use", "touch asked; exit 2")]);
     let read = "stack {\n  mode   = \"read\"\n  before = [\"/use\"]\n}\n";
     sandbox.write("/net/stack.orch.hcl", read);
@@ -170,7 +170,7 @@ fn stacks_that_are_only_read_are_asked_before_those_that_use_their_outputs() {
 }
 
 #[test]
-fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
+fn plan_blocks_stacks_whose_backend_has_changed() {
     let sandbox = project(&[("/a", "touch asked; exit 2"), ("/b", "touch asked; exit 2")]);
     let backend = "  backend     = \"kube ${global.cluster}${terramate.stack.path.absolute}\"\n";
     let driver = FAKE.replace("  may_replace", &format!("{backend}  may_replace"));
@@ -219,7 +219,7 @@ fn a_stack_whose_tool_keeps_its_state_elsewhere_is_blocked() {
 }
 
 #[test]
-fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
+fn plan_blocks_stacks_that_share_a_backend() {
     let sandbox = project(&[("/a", "exit 2"), ("/b", "exit 2"), ("/c", "exit 2")]);
     let backend = "  backend     = \"kube ${tm_try(global.name, terramate.stack.name)}\"\n";
     let driver = FAKE.replace("  may_replace", &format!("{backend}  may_replace"));
@@ -258,7 +258,7 @@ fn stacks_that_share_a_state_are_blocked_unless_they_are_only_read() {
 }
 
 #[test]
-fn instances_of_terraform_that_share_a_local_state_are_blocked() {
+fn plan_blocks_instances_that_share_a_local_state() {
     if std::process::Command::new("terraform")
         .arg("version")
         .output()
@@ -291,7 +291,7 @@ fn instances_of_terraform_that_share_a_local_state_are_blocked() {
 }
 
 #[test]
-fn a_plan_of_terraform_with_a_target_is_not_complete() {
+fn plan_with_a_target_is_incomplete() {
     if std::process::Command::new("terraform")
         .arg("version")
         .output()
@@ -358,7 +358,7 @@ fn print(repository: &Repository, outputs: &str) {
 }
 
 #[test]
-fn what_is_applied_with_other_outputs_is_asked_once() {
+fn plan_asks_stacks_applied_with_other_outputs_once() {
     let repository = with_outputs("stack {\n  driver = \"prints\"\n}\n");
     let unchanged = "Plan: nothing to do. 2 unchanged.\n";
     assert_eq!(repository.orch("plan").stdout, unchanged);
@@ -388,7 +388,7 @@ fn what_is_applied_with_other_outputs_is_asked_once() {
 }
 
 #[test]
-fn outputs_of_a_stack_that_is_only_read_are_those_of_today() {
+fn plan_uses_current_outputs_of_read_only_stacks() {
     let read = "stack {\n  driver = \"prints\"\n  mode   = \"read\"\n}\n";
     let repository = with_outputs(read);
     let as_before = "Plan: nothing to do. 1 to read, 1 unchanged.";
@@ -440,7 +440,7 @@ resource "terraform_data" "use" {
 "#;
 
 #[test]
-fn terraform_stacks_that_read_the_state_of_others_need_declare_only_the_order() {
+fn plan_needs_only_the_order_for_terraform_remote_state() {
     if std::process::Command::new("terraform")
         .arg("version")
         .output()

@@ -15,7 +15,7 @@ fn planned() -> Sandbox {
 }
 
 #[test]
-fn a_plan_in_a_file_is_shown_as_it_was_and_only_its_owner_reads_it() {
+fn plan_file_is_shown_unchanged_and_is_private() {
     let sandbox = project(&[("/a", CHANGES), ("/b", "exit 0")]);
     let output = sandbox.orch("plan -o plan --detailed-exitcode");
     assert_eq!(output.code(), 2, "{output:?}");
@@ -30,7 +30,7 @@ fn a_plan_in_a_file_is_shown_as_it_was_and_only_its_owner_reads_it() {
 }
 
 #[test]
-fn a_plan_in_a_file_is_no_change_and_no_work_in_progress() {
+fn plan_file_counts_as_no_change() {
     let repository = Repository::of(planned());
     // It was committed with the rest; a new one is not.
     assert_eq!(repository.orch("plan -o b/plan").code(), 0);
@@ -42,7 +42,7 @@ fn a_plan_in_a_file_is_no_change_and_no_work_in_progress() {
 }
 
 #[test]
-fn a_file_stays_as_it_was_where_a_tool_fails() {
+fn plan_keeps_the_old_file_if_a_tool_fails() {
     let sandbox = planned();
     let before = std::fs::read(sandbox.path("/a/plan")).unwrap();
     sandbox.write("/a/says", "exit 1");
@@ -58,7 +58,7 @@ fn a_file_stays_as_it_was_where_a_tool_fails() {
 }
 
 #[test]
-fn what_is_not_a_plan_is_refused_with_the_way_out() {
+fn show_refuses_files_that_are_no_plans() {
     let sandbox = planned();
     let whole = std::fs::read(sandbox.path("/a/plan")).unwrap();
     let mut damaged = whole.clone();

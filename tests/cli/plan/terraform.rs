@@ -26,7 +26,7 @@ fn has_terraform() -> bool {
 }
 
 #[test]
-fn a_page_has_what_terraform_plans_and_not_how_it_was_initialised() {
+fn plan_markdown_has_the_terraform_plan_without_init() {
     if !has_terraform() {
         return skipped("there is no terraform on the PATH");
     }
@@ -49,7 +49,7 @@ fn a_page_has_what_terraform_plans_and_not_how_it_was_initialised() {
 }
 
 #[test]
-fn terraform_is_recognised_and_its_plan_is_read() {
+fn plan_detects_terraform_and_reads_its_plan() {
     if !has_terraform() {
         return skipped("there is no terraform on the PATH");
     }
@@ -109,7 +109,7 @@ esac
 
 #[cfg(unix)]
 #[test]
-fn what_has_drifted_is_shown() {
+fn plan_shows_drift() {
     let sandbox = Sandbox::new("");
     sandbox.write("/a/stack.orch.hcl", "stack {\n}\n");
     sandbox.write("/a/main.tf", "");

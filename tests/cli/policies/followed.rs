@@ -271,6 +271,61 @@ trigger["TWO-B"] { input.stack.id == "one" }
 }
 
 #[test]
+fn a_path_names_a_stack_with_and_without_its_slash_and_an_ambiguous_name_is_an_error() {
+    let names = r#"
+package names
+trigger["plain"] { input.stack.id == "one" }
+trigger["three"] { input.stack.id == "one" }
+"#;
+    let sandbox = sandbox(&[("names", names)]);
+    sandbox.write("/plain/stack.orch.hcl", "stack {\n}\n");
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(
+        turns(&sandbox),
+        ["/one 1", "/plain 2 names", "/three 3 names"]
+    );
+    // The id of a stack is the path of another one.
+    sandbox.write("/three/stack.orch.hcl", "stack {\n}\n");
+    sandbox.write("/other/stack.orch.hcl", "stack {\n  id = \"three\"\n}\n");
+    let ran = run(&sandbox, "--policies --match /one");
+    assert_eq!(ran.code(), 1, "{ran}");
+    let problem = "error: policy `names` asks for `three` after /one, but that is the id of /other and the path of /three\n";
+    assert!(ran.stderr.contains(problem), "{ran}");
+    let dropped = &lines(&sandbox, "evaluated")[0]["dropped"][0];
+    assert_eq!(
+        (&dropped["name"], &dropped["why"]),
+        (&json!("three"), &json!("ambiguous"))
+    );
+    let shown = sandbox.orch("runs show");
+    assert!(
+        shown
+            .stdout
+            .contains("the id of one stack is the path of another"),
+        "{shown}"
+    );
+    let graph = sandbox.orch("policy graph");
+    let warning =
+        "names `three` after `/one`, but that is the id of one stack and the path of another";
+    assert!(graph.stderr.contains(warning), "{graph}");
+}
+
+#[test]
+fn prints_of_policies_are_in_the_journal_and_shown_with_v() {
+    let talks = r#"
+package talks
+trigger["three"] { input.stack.id == "one"; print("saw", input.run.state) }
+"#;
+    let sandbox = sandbox(&[("talks", talks)]);
+    let ran = run(&sandbox, "--policies --match /one");
+    assert!(!ran.stderr.contains("saw FINISHED"), "{ran}");
+    let printed = &lines(&sandbox, "evaluated")[0]["policies"][0]["prints"];
+    assert_eq!(printed, &json!(["policies/talks.rego:3: saw FINISHED"]));
+    let ran = run(&sandbox, "-v --policies --match /one");
+    assert!(ran.stderr.contains("saw FINISHED"), "{ran}");
+}
+
+#[test]
 fn a_policy_that_fails_fails_the_run_and_counts_for_nothing() {
     let wrong = r#"
 package wrong

@@ -329,12 +329,12 @@ orch {
     error: a `policy` block needs `file`
     error: unknown attribute `fil` in `policy`
     error: `../../x.rego` leads out of the project
-    warning: `/nowhere` in `attach` no stack
-    warning: `tag:nobody` in `attach` no stack
+    warning: `/nowhere` in `attach` matches no stack
+    warning: `tag:nobody` in `attach` matches no stack
     error: `attach` must be a list of strings
     error: `on_error` must be `"fail"` or `"ignore"`
     error: `timeout` must be a duration
-    error: there are two policies `e`
+    error: the policy `e` is defined twice
     error: the policy `f` cannot be loaded
     error: `max_turns` must be a whole number
     error: `max_followups` must be a whole number
@@ -369,4 +369,75 @@ fn what_a_policy_is_attached_to_is_validated_with_everything_else() {
     let output = sandbox.orch("validate");
     assert_eq!(output.code(), 3, "{output}");
     assert!(output.stderr.contains("/gone"), "{output}");
+}
+
+#[test]
+fn validate_loads_policies() {
+    let sandbox = policy("package p\ntrigger[\"a\"] {\n");
+    let output = sandbox.orch("validate");
+    assert_eq!(output.code(), 3, "{output}");
+    let problem = "error: the policy `p` cannot be loaded";
+    assert!(output.stderr.starts_with(problem), "{output}");
+    sandbox.remove("/p.rego");
+    let output = sandbox.orch("validate");
+    assert!(output.stderr.starts_with(problem), "{output}");
+    sandbox.write("/p.rego", CLIENTS);
+    assert_eq!(sandbox.orch("validate").code(), 0);
+}
+
+#[test]
+fn attach_matches_labels_tags_and_everything() {
+    let sandbox = sandbox();
+    sandbox.write(
+        "/app/stack.orch.hcl",
+        "stack {\n  labels = [\"team:web\", \"*\"]\n}\n",
+    );
+    let attached = |entry: &str| {
+        let block = format!(
+            "policy \"trigger\" \"p\" {{\n  file   = \"/policies/clients.rego\"\n  attach = [\"{entry}\"]\n}}\n"
+        );
+        sandbox.write("/app/web/p.orch.hcl", block);
+        let output = sandbox.orch("policy validate --format json");
+        let policies = output.json()["policies"].clone();
+        (output.code(), policies[0]["stacks"].clone())
+    };
+    let all = json!(["/app", "/app/web", "/net"]);
+    assert_eq!(attached("*"), (0, all.clone()));
+    assert_eq!(attached("autoattach:*"), (0, all));
+    assert_eq!(attached("label:team:web"), (0, json!(["/app"])));
+    assert_eq!(attached("autoattach:team:web"), (0, json!(["/app"])));
+    assert_eq!(attached("label:front"), (0, json!(["/app/web"])));
+    assert_eq!(attached("label:nobody"), (0, json!([])));
+    let output = sandbox.orch("policy validate");
+    let warning = "warning: `label:nobody` in `attach` matches no stack";
+    assert!(output.stderr.contains(warning), "{output}");
+}
+
+#[test]
+fn policy_input_is_the_input_of_eval() {
+    let sandbox = sandbox();
+    let block = "policy \"trigger\" \"p\" { file = \"policies/clients.rego\" }";
+    sandbox.write("/p.orch.hcl", block);
+    sandbox.write(
+        "/app/stack.orch.hcl",
+        "stack {\n  labels = [\"after:/net\"]\n}\n",
+    );
+    for state in ["FINISHED", "FAILED"] {
+        let input = sandbox.orch(&format!("policy input --stack net --state {state}"));
+        assert_eq!(input.code(), 0, "{input}");
+        let keys = input.data();
+        assert_eq!(keys["run"]["state"], state);
+        assert_eq!(keys["stacks"].as_array().unwrap().len(), 3);
+        assert_eq!(keys["workflow"].as_array().unwrap().len(), 3);
+        sandbox.write("/made.json", &input.stdout);
+        let given = sandbox.orch("policy eval p --input made.json");
+        let made = sandbox.orch(&format!("policy eval p --stack net --state {state}"));
+        assert_eq!(given.stdout, made.stdout);
+        assert_eq!(
+            given.stdout.contains("/app"),
+            state == "FINISHED",
+            "{given}"
+        );
+    }
+    assert_eq!(sandbox.orch("policy input --stack nowhere").code(), 64);
 }

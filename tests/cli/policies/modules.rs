@@ -76,7 +76,7 @@ fn two_modules_have_different_names() {
     sandbox.write("/modules.orch.hcl", RIGHT);
     let output = sandbox.orch("validate");
     assert_eq!(output.code(), 3, "{output}");
-    let expected = "error: there are two modules `vpc`\n";
+    let expected = "error: the module `vpc` is defined twice\n";
     assert!(output.stderr.starts_with(expected), "{output}");
 }
 
@@ -162,5 +162,5 @@ fn what_cannot_be_a_module_is_refused() {
 fn a_call_of_terraform_in_the_wrong_file_is_told_apart() {
     let text = "module \"a\" {\n  source  = \"x/y/z\"\n  version = \"1.0.0\"\n}\n";
     let said = refused("/modules.orch.hcl", text);
-    assert!(said.contains("its calls are in Terraform files"), "{said}");
+    assert!(said.contains("calls belong in Terraform files"), "{said}");
 }

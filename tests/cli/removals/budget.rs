@@ -20,7 +20,7 @@ fn destroys_are_approved_by_their_number() {
     };
     refused(
         "apply",
-        "this plan has 2 destroys, and without a terminal nobody can approve it",
+        "this plan has 2 destroys, and there is no terminal to ask for approval",
     );
     refused("apply --auto-approve", "add `--allow-destroy=2`");
     refused("apply --auto-approve --allow-destroy=0", "2 destroys");

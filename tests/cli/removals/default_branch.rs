@@ -56,7 +56,7 @@ fn a_late_job_destroys_nothing_that_the_default_branch_has_again() {
     assert_eq!(acts(&repository), [""; 0]);
     assert_eq!(world(&repository), ["app", "b"]);
     let why = done(&repository, "why /app");
-    let way_out = "way out  merge origin/main, or check it out: HEAD is behind it\n";
+    let way_out = "fix      merge origin/main, or check it out: HEAD is behind it\n";
     assert!(why.contains(way_out), "{why}");
     assert!(!why.contains("destroyed"), "{why}");
     let list = repository.orch("list --status removed,absent --why --format json");
@@ -77,7 +77,7 @@ fn a_branch_destroys_what_it_removes_once_it_is_merged() {
     done(&repository, "plan --detailed-exitcode");
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
     let why = done(&repository, "why /app");
-    let way_out = "way out  merge the deletion into origin/main; if that is done, run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`\n";
+    let way_out = "fix      merge the deletion into origin/main; if that is done, run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`\n";
     assert!(why.contains(way_out), "{why}");
     repository.git("checkout -q main");
     repository.git("merge -q --no-ff -m merged feature");
@@ -234,7 +234,7 @@ fn where_the_default_branch_is_unknown_nothing_is_destroyed() {
     let blocked = "/app blocked: the default branch `origin/main` is not in this clone";
     assert_eq!(planned(&repository, ""), [blocked]);
     let why = done(&repository, "why /app");
-    let way_out = "way out  run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`; if another branch is the default one, set `config.git.default_branch`\n";
+    let way_out = "fix      run `git fetch origin +refs/heads/main:refs/remotes/origin/main`, or add `--fetch`; if another branch is the default one, set `config.git.default_branch`\n";
     assert!(why.contains(way_out), "{why}");
     assert_eq!(planned(&repository, "--fetch"), ["/app delete"]);
     repository.git("remote rename origin first");
@@ -254,7 +254,7 @@ fn without_a_remote_only_a_usual_or_configured_branch_is_the_default_one() {
     let unknown = "/app blocked: the default branch is unknown: there is neither a remote nor a branch `main` or `master`";
     assert_eq!(planned(&repository, ""), [unknown]);
     let why = done(&repository, "why /app");
-    let way_out = "way out  run `git remote add origin URL`, or set `config.git.default_branch`\n";
+    let way_out = "fix      run `git remote add origin URL`, or set `config.git.default_branch`\n";
     assert!(why.contains(way_out), "{why}");
     repository.git("checkout -q --detach");
     repository.git("branch -q -D trunk");
@@ -278,7 +278,7 @@ fn commits_that_were_fetched_without_a_remote_destroy_nothing() {
     repository.git("checkout -q -b main");
     assert_eq!(planned(&repository, ""), [unknown]);
     let why = done(&repository, "why /app");
-    let way_out = "way out  run `git remote add origin URL`\n";
+    let way_out = "fix      run `git remote add origin URL`\n";
     assert!(why.contains(way_out), "{why}");
     repository.git("remote add origin ../origin.git");
     let blocked = has(&tip, "app/stack.orch.hcl");
@@ -320,7 +320,7 @@ fn without_a_remote_the_local_default_branch_counts() {
     assert_eq!(planned(&repository, ""), [blocked]);
     let why = done(&repository, "why /app");
     assert!(
-        why.contains("way out  merge the deletion into main\n"),
+        why.contains("fix      merge the deletion into main\n"),
         "{why}"
     );
     repository.git("branch -q -f main feature");

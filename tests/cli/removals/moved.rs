@@ -89,7 +89,7 @@ fn a_renamed_directory_keeps_its_resources_also_once_it_is_applied() {
         .collect();
     assert_snapshot!(why.join("\n"), @r#"
     status   absent: it looks moved to `/team/orders`
-    way out  if it was moved, run `orch state forget /orders`
+    fix      if it was moved, run `orch state forget /orders`
              if it was removed, and the other stack has resources of its own, add this to an `.orch.hcl` file:
              removed {
                from = "/orders"
@@ -119,7 +119,7 @@ fn a_stack_that_is_rewritten_while_it_moves_keeps_its_resources() {
         .collect();
     assert_snapshot!(why.join("\n"), @r#"
     blocked  its `destroy` command also destroys /team/orders, and its driver `cf` has no `backend`
-    way out  if it was moved, add this to an `.orch.hcl` file:
+    fix      if it was moved, add this to an `.orch.hcl` file:
              moved {
                from = "/orders"
                to   = "/team/orders"
@@ -137,7 +137,7 @@ fn a_stack_that_is_rewritten_while_it_moves_keeps_its_resources() {
     // A plan that somebody has made before does not count either.
     let why = done(&repository, "why /orders");
     assert!(
-        why.contains("way out  if it was moved, run `orch state forget /orders`\n"),
+        why.contains("fix      if it was moved, run `orch state forget /orders`\n"),
         "{why}"
     );
 }
@@ -209,7 +209,7 @@ fn a_late_job_destroys_nothing_that_a_stack_of_the_default_branch_has() {
     let same = "/orders blocked: its `destroy` command also destroys /team/orders, which origin/main has, and its driver `cf` has no `backend`";
     assert_eq!(planned(&repository, ""), ["/keep delete", same]);
     let why = done(&repository, "why /orders");
-    let way_out = "way out  merge origin/main into this branch; if this branch deletes /team/orders, merge the deletion first\n";
+    let way_out = "fix      merge origin/main into this branch; if this branch deletes /team/orders, merge the deletion first\n";
     assert!(why.contains(way_out), "{why}");
     repository.git("checkout -q main");
     done(&repository, "apply --auto-approve --no-removals");
@@ -230,7 +230,7 @@ fn nothing_is_destroyed_that_a_recorded_stack_of_another_branch_has() {
     let plan = planned(&repository, "");
     assert_eq!(plan[..2], ["/keep delete", same], "{plan:?}");
     let why = done(&repository, "why /orders");
-    let way_out = "way out  if it was moved, run `orch state forget /orders`\n";
+    let way_out = "fix      if it was moved, run `orch state forget /orders`\n";
     assert!(why.contains(way_out), "{why}");
     // Where its commit is unknown, its command is, too.
     change_entry(&repository, "/team/orders", |entry| {

@@ -32,7 +32,7 @@ fn check(config: &str, flags: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_configuration_switches_safeguards() {
+fn config_switches_safeguards() {
     check(
         r#"disable_safeguards = ["git-untracked"]"#,
         "",
@@ -42,7 +42,7 @@ fn the_configuration_switches_safeguards() {
 }
 
 #[test]
-fn the_command_line_comes_first() {
+fn flags_override_the_configured_safeguards() {
     let all = [UNTRACKED, UNCOMMITTED, NO_REMOTE];
     let repository = dirty(r#"disable_safeguards = ["all"]"#);
     let output = repository.orch("run -q --disable-safeguards=none -- true");
@@ -72,7 +72,7 @@ fn change_detection_does_not_matter() {
 }
 
 #[test]
-fn only_the_root_counts() {
+fn config_of_safeguards_counts_only_in_the_root() {
     let repository = dirty("");
     repository.write(
         "/a/config.tm",
@@ -89,7 +89,7 @@ fn only_the_root_counts() {
 }
 
 #[test]
-fn what_excludes_each_other_is_an_error() {
+fn config_of_contradicting_safeguards_is_an_error() {
     let validate = |config: &str| {
         let sandbox = Sandbox::layout("a");
         sandbox.write(
@@ -110,7 +110,7 @@ fn what_excludes_each_other_is_an_error() {
         assert!(
             output
                 .stderr
-                .contains("and `config.disable_safeguards` exclude each other"),
+                .contains("and `config.disable_safeguards` cannot both be set"),
             "{output}"
         );
     }
@@ -122,7 +122,7 @@ fn what_excludes_each_other_is_an_error() {
     let both = format!("{enable}    disable_safeguards = [\"git\"]\n");
     assert_snapshot!(validate(&both), @r#"
     [stderr]
-    error: `config.enable_safeguards` and `config.disable_safeguards` exclude each other
+    error: `config.enable_safeguards` and `config.disable_safeguards` cannot both be set
      --> config.tm:3:5
       |
     3 |     enable_safeguards  = ["git-out-of-sync"]
@@ -137,7 +137,7 @@ fn what_excludes_each_other_is_an_error() {
     let old = format!("{enable}    git {{\n      check_remote = false\n    }}\n");
     assert_snapshot!(validate(&old), @r#"
     [stderr]
-    error: `config.git.check_remote` and `config.enable_safeguards` exclude each other
+    error: `config.git.check_remote` and `config.enable_safeguards` cannot both be set
      --> config.tm:5:7
       |
     3 |     enable_safeguards  = ["git-out-of-sync"]

@@ -36,7 +36,7 @@ fn is_refused(repository: &Repository, arguments: &str) -> bool {
 }
 
 #[test]
-fn what_only_reads_runs_on_a_tree_that_is_being_edited() {
+fn run_allows_read_only_commands_on_a_dirty_tree() {
     let repository = dirty("");
     assert!(!is_refused(&repository, "terraform plan"));
     assert!(!is_refused(&repository, "terraform plan -out=plan.tfplan"));
@@ -61,7 +61,7 @@ fn none_guards_everything() {
 }
 
 #[test]
-fn the_configuration_names_more() {
+fn config_adds_read_only_commands() {
     let config =
         "orch {\n  config {\n    run {\n      read_only = [\"make diff\"]\n    }\n  }\n}\n";
     let repository = dirty(config);
@@ -73,7 +73,7 @@ fn the_configuration_names_more() {
 }
 
 #[test]
-fn an_earlier_run_is_judged_by_its_command() {
+fn resume_checks_safeguards_by_the_command_of_the_earlier_run() {
     let repository = dirty("");
     repository.write_program("/bin/terraform", "#!/bin/sh\nexit 1\n");
     let path = repository.path("/bin/terraform");

@@ -52,7 +52,7 @@ fn assert_unknown(output: &Output, advice: &str) {
 }
 
 #[test]
-fn what_is_committed_runs() {
+fn run_allows_a_clean_tree() {
     assert_eq!(verdict(&stacks()), "");
 }
 
@@ -77,7 +77,7 @@ fn every_refusal_is_told_at_once() {
 }
 
 #[test]
-fn many_files_are_counted() {
+fn run_refuses_many_untracked_files_with_a_count() {
     let repository = stacks();
     for n in 10..33 {
         repository.write(&format!("/a/{n}"), "");
@@ -97,7 +97,7 @@ fn many_files_are_counted() {
 }
 
 #[test]
-fn what_is_not_selected_counts_as_well() {
+fn run_refuses_untracked_files_outside_of_the_selection() {
     let repository = stacks();
     repository.write("/b/new.tf", "");
     repository.write("/README", "");
@@ -140,7 +140,7 @@ fn ignored_files() {
 }
 
 #[test]
-fn a_stack_that_is_ignored_as_a_whole_runs() {
+fn run_allows_an_ignored_stack() {
     let repository = stacks();
     repository.write("/.git/info/exclude", "ig/\n");
     repository.write("/ig/stack.tm", "stack {}\n");
@@ -259,7 +259,7 @@ fn renamed() {
 }
 
 #[test]
-fn a_change_of_type() {
+fn run_refuses_a_change_of_type() {
     let repository = stacks();
     repository.remove("/a/main.tf");
     repository.symlink("../b/main.tf", "/a/main.tf");
@@ -270,7 +270,7 @@ fn a_change_of_type() {
 }
 
 #[test]
-fn a_file_that_became_a_directory() {
+fn run_refuses_a_file_that_became_a_directory() {
     let repository = stacks();
     repository.remove("/a/main.tf");
     repository.write("/a/main.tf/new", "");
@@ -295,7 +295,7 @@ fn permissions() {
 }
 
 #[test]
-fn what_git_is_told_to_overlook_is_overlooked() {
+fn run_allows_changes_that_git_is_configured_to_overlook() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
         let repository = stacks();
         repository.git(&format!("update-index {flag} a/main.tf"));
@@ -305,7 +305,7 @@ fn what_git_is_told_to_overlook_is_overlooked() {
 }
 
 #[test]
-fn a_merge_with_conflicts() {
+fn run_refuses_a_merge_with_conflicts() {
     let repository = diverged();
     stops(&repository, "merge other");
     assert_eq!(
@@ -357,7 +357,7 @@ fn every_kind_of_conflict() {
 }
 
 #[test]
-fn a_merge_that_waits_for_its_commit() {
+fn run_refuses_an_uncommitted_merge() {
     let repository = stacks();
     repository.git("checkout -q -b other");
     repository.write("/b/other.tf", "");
@@ -371,7 +371,7 @@ fn a_merge_that_waits_for_its_commit() {
 }
 
 #[test]
-fn a_rebase() {
+fn run_refuses_a_rebase_with_conflicts() {
     let repository = diverged();
     repository.git("checkout -q other");
     stops(&repository, "rebase main");
@@ -391,7 +391,7 @@ fn a_rebase() {
 }
 
 #[test]
-fn a_rebase_that_stops_at_a_commit_is_clean() {
+fn run_allows_a_rebase_that_stops_at_a_commit() {
     let repository = diverged();
     repository.git("checkout -q other");
     repository.git("-c sequence.editor='sed -i.bak s/^pick/edit/' rebase -i base");
@@ -405,7 +405,7 @@ fn a_rebase_that_stops_at_a_commit_is_clean() {
 }
 
 #[test]
-fn a_cherry_pick_and_a_revert() {
+fn run_refuses_a_cherry_pick_and_a_revert_with_conflicts() {
     let repository = diverged();
     stops(&repository, "cherry-pick other");
     let objection = "git-uncommitted: a/main.tf (conflicted), b/other.tf (added)\n";
@@ -420,14 +420,14 @@ fn a_cherry_pick_and_a_revert() {
 }
 
 #[test]
-fn a_bisection_is_clean() {
+fn run_allows_a_bisection() {
     let repository = diverged();
     repository.git("bisect start HEAD base");
     assert_eq!(verdict(&repository), "");
 }
 
 #[test]
-fn a_stash_is_put_away() {
+fn run_allows_stashed_changes() {
     let repository = stacks();
     repository.write("/a/main.tf", "# changed\n");
     repository.git("stash -q");
@@ -440,7 +440,7 @@ fn a_stash_is_put_away() {
 }
 
 #[test]
-fn a_detached_head() {
+fn run_checks_a_detached_head() {
     let repository = diverged();
     repository.git("checkout -q --detach base");
     assert_eq!(verdict(&repository), "");
@@ -449,7 +449,7 @@ fn a_detached_head() {
 }
 
 #[test]
-fn a_linked_worktree() {
+fn run_checks_a_linked_worktree() {
     let repository = stacks();
     repository.git("worktree add -q ../linked");
     let linked = repository.outside().join("linked");
@@ -468,7 +468,7 @@ fn a_linked_worktree() {
 }
 
 #[test]
-fn a_bare_repository_beside_its_worktrees() {
+fn run_refuses_a_bare_repository_beside_its_worktrees() {
     let repository = stacks();
     let place = repository.outside().join("bare");
     fs::create_dir(&place).unwrap();
@@ -489,14 +489,14 @@ fn a_bare_repository_beside_its_worktrees() {
     [stderr]
     error: refused: the status of the working tree is unknown (safeguards `git-untracked`, `git-uncommitted`)
       caused by: `$OUTSIDE/bare` is not in the working tree of its git repository
-      = help: change into a working tree of the repository, or disable these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`
+      = help: run `orch` in a working tree of the repository, or disable these safeguards with `--disable-safeguards=git-untracked,git-uncommitted`
     note: nothing was run
     [exit status 4]
     ");
 }
 
 #[test]
-fn a_sparse_checkout() {
+fn run_checks_a_sparse_checkout() {
     let repository = stacks();
     repository.git("sparse-checkout set --no-cone /a/ /root.orch.hcl");
     assert!(!repository.path("/b").exists());
@@ -576,7 +576,7 @@ fn before_the_first_commit_there_are_no_safeguards() {
 }
 
 #[test]
-fn an_orphan_branch_beside_commits() {
+fn run_checks_an_orphan_branch_beside_commits() {
     let repository = Repository::layout("a");
     repository.git("checkout -q --orphan other");
     let objection =
@@ -590,7 +590,7 @@ fn an_orphan_branch_beside_commits() {
 }
 
 #[test]
-fn only_files_of_the_project_count() {
+fn run_checks_only_files_of_the_project() {
     let repository = Repository::layout("a");
     repository.write("/inner/root.orch.hcl", "orch { root = true }\n");
     repository.write("/inner/s/stack.tm", "stack {}\n");
@@ -605,7 +605,7 @@ fn only_files_of_the_project_count() {
 }
 
 #[test]
-fn a_bundled_example_runs_whatever_else_has_changed() {
+fn run_of_a_bundled_example_ignores_other_changes() {
     let sandbox = Sandbox::layout("a");
     let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/shop");
     crate::readme::copy(&example, &sandbox.path("/examples/shop"));
@@ -620,12 +620,12 @@ fn a_bundled_example_runs_whatever_else_has_changed() {
 }
 
 #[test]
-fn a_repository_that_git_cannot_read_is_refused() {
+fn run_refuses_a_repository_that_git_cannot_read() {
     let repository = stacks();
     repository.write("/.git/index", "garbage");
     assert_unknown(
         &repository.orch(RUN),
-        "see what `git status` reports in this directory",
+        "run `git status` in this directory to see the cause",
     );
     assert_eq!(repository.orch("run -q -X -- true").code(), 0);
     let lifted = "run -q --disable-safeguards=git-untracked,git-uncommitted -- true";
@@ -637,7 +637,7 @@ fn a_repository_that_git_cannot_read_is_refused() {
 }
 
 #[test]
-fn a_head_that_is_lost_is_refused() {
+fn run_refuses_a_lost_head() {
     let repository = stacks();
     repository.write("/.git/refs/heads/main", "1".repeat(40) + "\n");
     repository.git("pack-refs --all --no-prune");
@@ -647,7 +647,7 @@ fn a_head_that_is_lost_is_refused() {
 }
 
 #[test]
-fn a_repository_of_somebody_else_is_refused() {
+fn run_refuses_the_repository_of_another_user() {
     let repository = stacks();
     let output = repository.orch_with(RUN, |orch| {
         orch.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
@@ -660,7 +660,7 @@ fn a_repository_of_somebody_else_is_refused() {
 }
 
 #[test]
-fn an_index_that_libgit2_cannot_read_and_no_git() {
+fn run_refuses_an_unreadable_index_without_git() {
     let repository = stacks();
     repository.git("update-index --split-index");
     repository.write("/a/new.tf", "");

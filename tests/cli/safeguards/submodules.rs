@@ -20,13 +20,13 @@ fn with_submodule() -> Repository {
 const OBJECTION: &str = "git-uncommitted: sub (submodule)\n";
 
 #[test]
-fn a_submodule_as_it_was_committed() {
+fn run_allows_an_unchanged_submodule() {
     let repository = with_submodule();
     assert_eq!(verdict(&repository), "");
 }
 
 #[test]
-fn a_submodule_with_changes() {
+fn run_refuses_a_submodule_with_changes() {
     let repository = with_submodule();
     repository.write("/sub/x", "changed");
     assert_eq!(verdict(&repository), OBJECTION);
@@ -35,14 +35,14 @@ fn a_submodule_with_changes() {
 }
 
 #[test]
-fn a_submodule_with_new_files() {
+fn run_refuses_a_submodule_with_new_files() {
     let repository = with_submodule();
     repository.write("/sub/new", "");
     assert_eq!(verdict(&repository), OBJECTION);
 }
 
 #[test]
-fn a_submodule_at_another_commit() {
+fn run_refuses_a_submodule_at_another_commit() {
     let repository = with_submodule();
     repository.git_in("/sub", "commit -q --allow-empty -m other");
     assert_eq!(verdict(&repository), OBJECTION);
@@ -72,7 +72,7 @@ fn assert_is_seen(tell: impl Fn(&Repository)) {
 }
 
 #[test]
-fn a_submodule_that_git_is_configured_to_ignore() {
+fn run_checks_a_submodule_that_git_is_configured_to_ignore() {
     assert_is_seen(|repository| _ = repository.git("config submodule.sub.ignore all"));
     assert_is_seen(|repository| _ = repository.git("config submodule.sub.ignore dirty"));
 }
@@ -83,7 +83,7 @@ fn submodules_that_git_is_configured_to_ignore() {
 }
 
 #[test]
-fn a_submodule_that_is_committed_to_be_ignored() {
+fn run_checks_a_submodule_that_gitmodules_ignores() {
     assert_is_seen(|repository| {
         repository.git("config -f .gitmodules submodule.sub.ignore all");
         repository.commit();
@@ -91,7 +91,7 @@ fn a_submodule_that_is_committed_to_be_ignored() {
 }
 
 #[test]
-fn a_repository_that_is_committed_but_no_submodule() {
+fn run_checks_a_committed_repository_that_is_no_submodule() {
     let repository = Repository::layout("/");
     repository.git("init -q sub");
     repository.git_in("/sub", "commit -q --allow-empty -m one");
@@ -103,7 +103,7 @@ fn a_repository_that_is_committed_but_no_submodule() {
 }
 
 #[test]
-fn a_submodule_that_is_added() {
+fn run_refuses_an_added_submodule() {
     let repository = with_submodule();
     repository.git("submodule add -q ../library other");
     assert_eq!(
@@ -113,14 +113,14 @@ fn a_submodule_that_is_added() {
 }
 
 #[test]
-fn a_submodule_that_is_not_checked_out() {
+fn run_allows_a_submodule_that_is_not_checked_out() {
     let repository = with_submodule();
     repository.git("submodule deinit -q -f sub");
     assert_eq!(verdict(&repository), "");
 }
 
 #[test]
-fn a_project_in_a_submodule_is_that_of_the_submodule() {
+fn run_in_a_submodule_checks_the_submodule() {
     let repository = with_submodule();
     repository.write("/sub/root.orch.hcl", "orch { root = true }\n");
     repository.write("/sub/s/stack.tm", "stack {}\n");
@@ -136,7 +136,7 @@ fn a_project_in_a_submodule_is_that_of_the_submodule() {
 }
 
 #[test]
-fn a_repository_that_git_does_not_know() {
+fn run_refuses_an_untracked_repository() {
     let repository = Repository::layout("a");
     repository.git("init -q a/nested");
     repository.write("/a/nested/x", "");

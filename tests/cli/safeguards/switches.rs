@@ -53,7 +53,7 @@ fn flags_lift_safeguards() {
 }
 
 #[test]
-fn the_old_flags_of_terramate_lift_safeguards() {
+fn flags_of_old_terramate_disable_safeguards() {
     let repository = dirty();
     let check = |flags: &str, expected: &[&str]| check(&repository, flags, &[], expected);
     check("--disable-check-git-untracked", &[UNCOMMITTED]);
@@ -119,11 +119,11 @@ fn variables_lift_safeguards() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn flags_that_contradict_each_other_are_refused() {
     let repository = dirty();
     assert_snapshot!(repository.orch("run --disable-safeguards=none,all true"), @"
     [stderr]
-    error: in --disable-safeguards: `all` and `none` exclude each other
+    error: in --disable-safeguards: `all` and `none` cannot be combined
     [exit status 64]
     ");
     let repeated = "run --disable-safeguards=all --disable-safeguards=none true";
@@ -139,7 +139,7 @@ fn what_contradicts_itself_is_refused() {
         assert_eq!(output.code(), 64, "{output}");
         assert_eq!(
             output.stderr,
-            format!("error: in {name}: `all` and `none` exclude each other\n")
+            format!("error: in {name}: `all` and `none` cannot be combined\n")
         );
         let output = run("git,untracked");
         assert_eq!(output.code(), 64, "{output}");
@@ -173,7 +173,7 @@ fn unknown_safeguards_are_refused() {
 }
 
 #[test]
-fn only_a_run_looks() {
+fn run_alone_checks_safeguards() {
     let repository = dirty();
     let commands = [
         "list",
@@ -197,7 +197,7 @@ fn only_a_run_looks() {
 }
 
 #[test]
-fn where_nothing_is_selected_nothing_is_refused() {
+fn run_of_an_empty_selection_is_not_refused() {
     let repository = dirty();
     assert_snapshot!(repository.orch("run --tags none true"), @"
     [stderr]
@@ -207,7 +207,7 @@ fn where_nothing_is_selected_nothing_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_otherwise_is_told_first() {
+fn run_reports_other_errors_before_safeguards() {
     let repository = dirty();
     assert_eq!(repository.orch("run -- no-such-program").code(), 5);
     repository.write("/a/wrong.tm", "stack {\n nonsense = 1\n}\n");

@@ -148,7 +148,7 @@ fn nothing_in_common() {
 }
 
 #[test]
-fn a_branch_without_commits() {
+fn run_refuses_a_branch_without_commits() {
     let repositories = configured(ENABLED);
     let project = repositories.clone("");
     project.git("checkout -q --orphan other");
@@ -163,7 +163,7 @@ fn a_branch_without_commits() {
 }
 
 #[test]
-fn a_remote_that_cannot_be_reached() {
+fn run_refuses_an_unreachable_remote() {
     let repositories = configured(ENABLED);
     let project = repositories.clone("");
     project.git("remote set-url origin file:///nowhere/at/all");
@@ -182,7 +182,7 @@ fn a_remote_that_cannot_be_reached() {
 }
 
 #[test]
-fn a_branch_that_the_remote_does_not_have() {
+fn run_refuses_a_branch_that_the_remote_lacks() {
     let repositories = configured(&format!(
         "{ENABLED}\ngit {{\n default_branch = \"trunk\"\n}}"
     ));
@@ -253,7 +253,7 @@ fn without_a_remote() {
 }
 
 #[test]
-fn what_turns_it_on_and_off() {
+fn flags_and_config_switch_the_sync_check() {
     let is_on = |repositories: &Repositories, flags: &str, variables: &[(&str, &str)]| {
         let said = repositories
             .project()
@@ -276,7 +276,7 @@ fn what_turns_it_on_and_off() {
 }
 
 #[test]
-fn the_remote_is_asked_only_if_it_is_on_and_something_runs() {
+fn run_asks_the_remote_only_if_the_check_is_on_and_something_runs() {
     let repositories = behind(ENABLED);
     let project = repositories.project();
     let recorder = Recorder::new(&repositories.at("recorder").path(""));
@@ -346,7 +346,7 @@ fn nobody_is_asked_for_a_password() {
 }
 
 #[test]
-fn a_shallow_clone() {
+fn run_refuses_a_shallow_clone_with_too_little_history() {
     let repositories = configured(ENABLED);
     let project = repositories.clone("--depth 1");
     assert!(project.is_shallow());
@@ -378,7 +378,7 @@ fn a_shallow_clone() {
 }
 
 #[test]
-fn a_remote_that_talks_nonsense() {
+fn run_refuses_a_remote_with_invalid_answers() {
     let repositories = configured(ENABLED);
     let project = repositories.clone("");
     let recorder = repositories.at("bin");
@@ -399,7 +399,7 @@ fn a_remote_that_talks_nonsense() {
     assert_snapshot!(output, @"
         [stderr]
         error: refused: failed to check whether HEAD is up to date (safeguard `git-out-of-sync`)
-          caused by: `git ls-remote -- origin refs/heads/main` gave an unexpected answer: <html>
+          caused by: `git ls-remote -- origin refs/heads/main` printed unexpected output: <html>
           = help: see git's message above, or disable this safeguard with `--disable-safeguards=git-out-of-sync`
         note: nothing was run
         [exit status 4]

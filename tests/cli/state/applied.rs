@@ -80,7 +80,7 @@ fn change_document(repository: &Repository, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn the_base_is_named_and_nothing_has_changed_after_an_apply() {
+fn list_names_the_base_and_no_changes_after_an_apply() {
     let repository = Repository::new(FILES);
     assert_eq!(repository.orch("state init").code(), 0);
     assert_snapshot!(repository.orch("list --changed --base applied --why"), @"
@@ -99,7 +99,7 @@ fn the_base_is_named_and_nothing_has_changed_after_an_apply() {
 }
 
 #[test]
-fn an_entry_is_found_by_its_id_and_else_by_its_path() {
+fn list_finds_an_entry_by_its_id_and_else_by_its_path() {
     let repository = applied();
     repository.git("mv a moved");
     repository.git("mv b gone");
@@ -109,7 +109,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     moved  # pending: own differs from cb667dc; changed: moved/main.tf (added); at or below /
     [stderr]
     note: `/b` (it looks moved to `/gone`) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
-    warning: `/b` in `after` no stack
+    warning: `/b` in `after` matches no stack
      --> c/stack.tm:2:12
       |
     2 |   after = ["/b"]
@@ -124,7 +124,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
     elsewhere  # pending: own differs from cb667dc; changed: elsewhere/main.tf (added); at or below /; matches --match elsewhere
     [stderr]
     note: `/b` (it looks moved to `/gone`) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
-    warning: `/b` in `after` no stack
+    warning: `/b` in `after` matches no stack
      --> c/stack.tm:2:12
       |
     2 |   after = ["/b"]
@@ -135,7 +135,7 @@ fn an_entry_is_found_by_its_id_and_else_by_its_path() {
 }
 
 #[test]
-fn a_stack_that_gets_an_id_or_loses_it_keeps_its_entry() {
+fn list_keeps_the_entry_of_a_stack_that_gets_or_loses_an_id() {
     let repository = applied();
     repository.write("/a/stack.tm", "stack {\n  tags = [\"web\"]\n}\n");
     repository.write("/b/stack.tm", "stack {\n  id = \"b\"\n}\n");
@@ -146,7 +146,7 @@ fn a_stack_that_gets_an_id_or_loses_it_keeps_its_entry() {
 }
 
 #[test]
-fn what_failed_is_changed_until_it_succeeds() {
+fn list_shows_a_failed_stack_as_changed_until_it_succeeds() {
     let repository = applied();
     assert_eq!(apply(&repository, "--match b", "exit 1").code(), 1);
     assert_snapshot!(changed(&repository, ""), @"b  # failed: the last attempt failed; at or below /");
@@ -161,7 +161,7 @@ fn what_failed_is_changed_until_it_succeeds() {
 }
 
 #[test]
-fn what_was_interrupted_is_changed() {
+fn list_shows_an_interrupted_stack_as_changed() {
     let repository = applied();
     change_document(&repository, |document| {
         document["stacks"]["/b"]["intent"] =
@@ -171,7 +171,7 @@ fn what_was_interrupted_is_changed() {
 }
 
 #[test]
-fn the_same_inputs_are_unchanged_after_a_squash_and_a_force_push() {
+fn list_shows_equal_inputs_as_unchanged_after_a_squash_and_a_force_push() {
     let repository = applied();
     repository.git("checkout -q --orphan other");
     repository.write("/README.md", "Another history.\n");
@@ -189,7 +189,7 @@ fn the_same_inputs_are_unchanged_after_a_squash_and_a_force_push() {
 }
 
 #[test]
-fn a_shallow_clone_needs_no_history() {
+fn list_needs_no_history_of_a_shallow_clone() {
     let repository = applied();
     repository.git("commit -q --allow-empty -m next");
     repository.git("commit -q --allow-empty -m last");
@@ -214,7 +214,7 @@ fn a_shallow_clone_needs_no_history() {
 }
 
 #[test]
-fn what_was_applied_before_it_was_committed_is_unchanged_afterwards() {
+fn list_shows_inputs_that_are_committed_after_their_apply_as_unchanged() {
     let repository = applied();
     repository.write("/b/main.tf", "# other\n");
     repository.write("/b/new.tf", "# new\n");
@@ -240,7 +240,7 @@ fn what_was_applied_before_it_was_committed_is_unchanged_afterwards() {
 }
 
 #[test]
-fn other_inputs_are_named_by_part_and_by_file() {
+fn list_names_changed_inputs_by_part_and_by_file() {
     let repository = applied();
     repository.write("/m/main.tf", "# other\n");
     repository.write("/b/new.tf", "# new\n");
@@ -378,7 +378,7 @@ fn where_other_rules_count_and_the_commit_is_unknown_a_stack_is_changed() {
 }
 
 #[test]
-fn a_trigger_that_cannot_be_understood_is_not_ignored() {
+fn trigger_that_cannot_be_parsed_is_not_ignored() {
     let repository = applied();
     repository.write("/.tmtriggers/b/changed.tm.hcl", "trigger {\n");
     repository.commit();
@@ -392,7 +392,7 @@ fn a_trigger_that_cannot_be_understood_is_not_ignored() {
 }
 
 #[test]
-fn a_trigger_asks_once_and_one_that_ignores_a_change_does_not_count() {
+fn trigger_counts_once_and_not_if_it_ignores_a_change() {
     let repository = applied();
     assert_eq!(repository.orch("trigger b --reason x").code(), 0);
     repository.write("/c/main.tf", "# other\n");
@@ -481,7 +481,7 @@ fn statuses_filter_in_every_command() {
 }
 
 #[test]
-fn a_stack_is_running_while_a_run_is_at_it() {
+fn status_is_running_during_a_run() {
     let repository = applied();
     let orch = repository.command("").get_program().to_owned();
     let orch = orch.to_str().unwrap();
@@ -498,7 +498,7 @@ fn a_stack_is_running_while_a_run_is_at_it() {
 }
 
 #[test]
-fn only_list_shows_what_is_on_record_and_not_here() {
+fn list_alone_shows_recorded_stacks_that_were_removed() {
     let repository = applied();
     repository.git("rm -q -r a");
     repository.commit();
@@ -622,7 +622,7 @@ fn json_names_the_document_instead_of_a_commit() {
 }
 
 #[test]
-fn a_branch_named_like_the_state_needs_its_full_name() {
+fn base_needs_the_full_name_of_a_branch_called_like_the_state() {
     let repository = applied();
     repository.git("branch applied");
     repository.write("/b/main.tf", "# other\n");

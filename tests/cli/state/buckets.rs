@@ -28,7 +28,7 @@ fn document(server: &BucketServer) -> Value {
 }
 
 #[test]
-fn the_commands_work_with_each_kind_of_bucket() {
+fn state_commands_work_with_each_kind_of_bucket() {
     for dialect in DIALECTS {
         let server = BucketServer::new(dialect);
         let sandbox = in_bucket(&server);
@@ -57,7 +57,7 @@ fn the_commands_work_with_each_kind_of_bucket() {
 }
 
 #[test]
-fn a_request_or_an_answer_that_is_lost_loses_and_repeats_nothing() {
+fn bucket_that_loses_a_request_or_an_answer_loses_and_repeats_nothing() {
     for dialect in DIALECTS {
         let server = BucketServer::new(dialect);
         let sandbox = in_bucket(&server);
@@ -88,7 +88,7 @@ fn a_request_or_an_answer_that_is_lost_loses_and_repeats_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn a_signal_while_the_lock_is_taken_ends_the_run_and_leaves_no_lock() {
+fn lock_is_freed_by_a_signal_while_it_is_taken() {
     use crate::support::{Background, Repository};
 
     let server = BucketServer::new(Dialect::S3);
@@ -109,7 +109,7 @@ fn a_signal_while_the_lock_is_taken_ends_the_run_and_leaves_no_lock() {
 
 #[cfg(unix)]
 #[test]
-fn a_run_that_cannot_begin_leaves_no_lock() {
+fn lock_is_freed_by_a_run_that_cannot_begin() {
     use crate::support::Repository;
 
     let server = BucketServer::new(Dialect::S3);
@@ -128,13 +128,13 @@ fn a_run_that_cannot_begin_leaves_no_lock() {
 }
 
 #[test]
-fn a_bucket_that_ignores_conditions_is_refused() {
+fn bucket_that_ignores_conditions_is_refused() {
     let server = BucketServer::new(Dialect::S3);
     server.ignore_conditions();
     let sandbox = in_bucket(&server);
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
     [stderr]
-    error: the store of `s3://bucket/acme/default.json` ignores the conditions of a write, so writers would overwrite each other
+    error: the store of `s3://bucket/acme/default.json` does not support conditional writes, so concurrent runs would overwrite each other
       = help: use a store with conditional writes (`If-None-Match` and `If-Match`)
     [exit status 4]
     ");
@@ -210,7 +210,12 @@ fn init_creates_one_document_whatever_the_store_does_with_one_request() {
                 5 => assert!(!exists || refusal == Lost::Answer, "{case}"),
                 _ => panic!("{case}"),
             }
-            assert!(!output.stderr.contains("ignores the conditions"), "{case}");
+            assert!(
+                !output
+                    .stderr
+                    .contains("does not support conditional writes"),
+                "{case}"
+            );
             assert!(!output.stderr.contains("<Error>"), "{case}");
             if server.requests() <= nth {
                 break;
@@ -256,7 +261,7 @@ fn run_records_what_it_did_or_says_so_whatever_the_store_does_with_one_request()
 }
 
 #[test]
-fn a_bucket_without_versioning_is_noted() {
+fn bucket_without_versioning_is_noted() {
     let server = BucketServer::new(Dialect::S3);
     let sandbox = in_bucket(&server);
     assert_snapshot!(orch(&sandbox, &server, "state init"), @"
@@ -267,7 +272,7 @@ fn a_bucket_without_versioning_is_noted() {
 }
 
 #[test]
-fn a_bucket_that_cannot_be_reached_is_no_empty_one() {
+fn bucket_that_cannot_be_reached_is_no_empty_one() {
     let configuration =
         "backend \"s3\" {\n  bucket = \"bucket\"\n  endpoint = \"http://127.0.0.1:1\"\n}";
     let sandbox = project(configuration);
@@ -353,13 +358,13 @@ fn credentials_that_the_program_aws_finds_are_used() {
 
 #[cfg(unix)]
 #[test]
-fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() {
+fn credentials_that_are_missing_are_reported_with_the_searched_places() {
     let server = BucketServer::new(Dialect::S3);
     let sandbox = in_bucket(&server);
     let orch = |variables| without_credentials(&sandbox, "state list", variables);
     assert_snapshot!(orch(&[]), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (the program `aws` was not found), nor on this machine itself (`AWS_EC2_METADATA_DISABLED` is set)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (the program `aws` was not found), and not on this machine (`AWS_EC2_METADATA_DISABLED` is set)
     [exit status 5]
     ");
     let machine = [
@@ -368,7 +373,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     ];
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (the program `aws` was not found), nor on this machine itself (its metadata service did not give any)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (the program `aws` was not found), and not on this machine (its metadata service returned none)
     [exit status 5]
     ");
     sandbox.write_program(
@@ -377,7 +382,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     );
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (this `aws` does not know that command: update it), nor on this machine itself (its metadata service did not give any)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (this version of `aws` does not have that command: update it), and not on this machine (its metadata service returned none)
     [exit status 5]
     ");
     sandbox.write_program(
@@ -386,7 +391,7 @@ fn where_there_are_no_credentials_the_message_says_where_they_were_looked_for() 
     );
     assert_snapshot!(orch(&machine), @"
     [stderr]
-    error: failed to read `s3://bucket/acme/default.json`: no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` (Unable to retrieve credentials: no credentials found), nor on this machine itself (`aws` has looked there too)
+    error: failed to read `s3://bucket/acme/default.json`: no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` (Unable to retrieve credentials: no credentials found), and not on this machine (`aws` looked there too)
     [exit status 5]
     ");
     assert_eq!(server.requests(), 0);

@@ -18,7 +18,7 @@ fn regex_of_times() -> regex::Regex {
 }
 
 #[test]
-fn a_document_is_created_once() {
+fn init_creates_a_document_once() {
     let sandbox = project("");
     assert_snapshot!(sandbox.orch("state init --dry-run"), @"
     created .orch/state/default.json
@@ -36,7 +36,7 @@ fn a_document_is_created_once() {
 }
 
 #[test]
-fn a_document_that_is_missing_is_not_an_empty_one() {
+fn list_refuses_a_missing_document() {
     let sandbox = project("");
     for command in [
         "list",
@@ -63,7 +63,7 @@ fn a_document_that_is_missing_is_not_an_empty_one() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_reads_the_document_and_git_ignores_it() {
+fn init_makes_the_document_private_and_ignored_by_git() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = recorded();
     let mode = |path: &str| {
@@ -77,7 +77,7 @@ fn only_the_owner_reads_the_document_and_git_ignores_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_is_not_followed() {
+fn init_follows_no_link() {
     let sandbox = recorded();
     let elsewhere = sandbox.outside().join("elsewhere.json");
     std::fs::rename(sandbox.path("/.orch/state/default.json"), &elsewhere).unwrap();
@@ -90,7 +90,7 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
-fn what_is_on_record_is_listed_and_shown() {
+fn list_and_show_print_recorded_stacks() {
     let sandbox = recorded();
     assert_snapshot!(said(&sandbox.orch("state list")), @"
     /a    -  -  [local time]  -
@@ -128,7 +128,7 @@ fn what_is_on_record_is_listed_and_shown() {
 }
 
 #[test]
-fn programs_get_all_of_it() {
+fn show_prints_the_whole_document_as_json() {
     let sandbox = recorded();
     let document = document(&sandbox);
     assert_eq!(
@@ -155,7 +155,7 @@ fn programs_get_all_of_it() {
 }
 
 #[test]
-fn what_this_version_does_not_know_is_kept() {
+fn move_keeps_unknown_fields() {
     let sandbox = recorded();
     let places = ["", "/stacks/~1a", "/stacks/~1a/applied", "/history/0"];
     change_document(&sandbox, |document| {
@@ -175,7 +175,7 @@ fn what_this_version_does_not_know_is_kept() {
 }
 
 #[test]
-fn a_doubt_is_recorded_and_taken_back() {
+fn taint_is_recorded_and_untaint_removes_it() {
     let sandbox = recorded();
     assert_snapshot!(sandbox.orch("state taint a c --reason 'changed by hand'"), @"
     tainted /a
@@ -199,7 +199,7 @@ fn a_doubt_is_recorded_and_taken_back() {
 }
 
 #[test]
-fn entries_are_moved_and_forgotten() {
+fn move_and_forget_change_entries() {
     let sandbox = recorded();
     change_document(&sandbox, |document| {
         document["stacks"]["/a"]["after"] = json!(["/c", "tag:c"]);
@@ -231,7 +231,7 @@ fn entries_are_moved_and_forgotten() {
 }
 
 #[test]
-fn an_instance_has_an_entry_of_its_own() {
+fn instance_has_its_own_entry() {
     let sandbox = recorded();
     change_document(&sandbox, |document| {
         document["stacks"]["/d[\"eu\"]"] = document["stacks"]["/c"].clone();
@@ -246,7 +246,7 @@ fn an_instance_has_an_entry_of_its_own() {
 }
 
 #[test]
-fn a_dry_run_writes_nothing() {
+fn dry_run_writes_nothing() {
     let sandbox = recorded();
     let before = sandbox.read("/.orch/state/default.json");
     for command in [
@@ -265,7 +265,7 @@ fn a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn each_write_is_one_more_and_keeps_the_document_before() {
+fn write_increments_the_serial_and_keeps_a_backup() {
     let sandbox = project("backups = 3");
     assert_eq!(sandbox.orch("state init").code(), 0);
     sandbox.write("/graph.json", r#"{"a": []}"#);
@@ -294,7 +294,7 @@ fn each_write_is_one_more_and_keeps_the_document_before() {
 }
 
 #[test]
-fn a_damaged_document_is_never_reset() {
+fn document_that_is_damaged_is_never_reset() {
     let sandbox = recorded();
     let text = sandbox.read("/.orch/state/default.json");
     sandbox.write("/.orch/state/default.json", &text[..20]);
@@ -328,7 +328,7 @@ fn a_damaged_document_is_never_reset() {
 }
 
 #[test]
-fn a_serial_is_never_given_twice() {
+fn serial_is_never_used_twice() {
     let sandbox = recorded();
     let path = "/.orch/state/default.json";
     let mut highest = document(&sandbox)["serial"].as_u64().unwrap();
@@ -362,7 +362,7 @@ fn a_serial_is_never_given_twice() {
 }
 
 #[test]
-fn a_new_document_beside_backups_of_another_says_so() {
+fn init_reports_backups_of_another_document() {
     let sandbox = recorded();
     sandbox.remove("/.orch/state/default.json");
     assert_snapshot!(sandbox.orch("state init"), @"
@@ -387,7 +387,7 @@ fn a_new_document_beside_backups_of_another_says_so() {
 }
 
 #[test]
-fn a_document_of_a_later_version_is_left_alone() {
+fn document_of_a_later_version_is_left_alone() {
     let sandbox = recorded();
     change_document(&sandbox, |document| {
         document["format"] = json!(2);
@@ -395,7 +395,7 @@ fn a_document_of_a_later_version_is_left_alone() {
     });
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: `.orch/state/default.json` cannot be used: it has format 2, and this version of orch knows formats up to 1
+    error: `.orch/state/default.json` cannot be used: its format is 2, and this version of orch reads formats up to 1: upgrade orch
       = help: install the version of orch that the others use
     [exit status 4]
     ");
@@ -403,7 +403,7 @@ fn a_document_of_a_later_version_is_left_alone() {
 }
 
 #[test]
-fn a_document_of_another_project_is_left_alone() {
+fn document_of_another_project_is_left_alone() {
     let sandbox = recorded();
     change_document(&sandbox, |document| document["project"] = json!("other"));
     assert_snapshot!(sandbox.orch("state list"), @"
@@ -426,7 +426,7 @@ fn a_document_of_another_project_is_left_alone() {
 }
 
 #[test]
-fn a_document_about_other_stacks_is_left_alone() {
+fn document_about_other_stacks_is_left_alone() {
     let sandbox = recorded();
     change_document(&sandbox, |document| {
         document["stacks"] = json!({ "/x": document["stacks"]["/a"] });
@@ -440,7 +440,7 @@ fn a_document_about_other_stacks_is_left_alone() {
 }
 
 #[test]
-fn the_root_of_a_project_in_a_repository_is_part_of_its_document() {
+fn document_has_the_root_of_its_project_in_the_repository() {
     let sandbox = project("");
     sandbox.git_init_at("/..");
     assert_eq!(sandbox.orch("state init").code(), 0);
@@ -448,7 +448,7 @@ fn the_root_of_a_project_in_a_repository_is_part_of_its_document() {
 }
 
 #[test]
-fn nothing_is_kept_where_nothing_marks_the_root() {
+fn state_needs_a_marked_root() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
@@ -459,7 +459,7 @@ fn nothing_is_kept_where_nothing_marks_the_root() {
 }
 
 #[test]
-fn a_graph_of_cfngin_comes_and_goes() {
+fn import_and_export_convert_a_graph_of_cfngin() {
     let sandbox = recorded();
     let exported = sandbox.orch("state export --format cfngin");
     assert_snapshot!(exported, @r#"
@@ -492,7 +492,7 @@ fn a_graph_of_cfngin_comes_and_goes() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_writes_nothing() {
+fn import_refuses_invalid_graphs_and_writes_nothing() {
     let sandbox = recorded();
     let before = document(&sandbox);
     assert_snapshot!(sandbox.orch("state taint ''"), @"
@@ -534,7 +534,7 @@ fn what_makes_no_sense_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn the_file_to_import_is_relative_to_the_directory_of_the_command() {
+fn import_takes_a_file_relative_to_the_directory_of_the_command() {
     let sandbox = recorded();
     sandbox.write("/a/more.json", r#"{"more": []}"#);
     for arguments in ["state import a/more.json", "-C a state import more.json"] {
@@ -544,7 +544,7 @@ fn the_file_to_import_is_relative_to_the_directory_of_the_command() {
 }
 
 #[test]
-fn a_graph_comes_and_goes_as_json() {
+fn import_and_export_convert_json() {
     let sandbox = recorded();
     let serial = document(&sandbox)["serial"].clone();
     // Two stacks of one name, which CFNgin could not tell apart.
@@ -575,7 +575,7 @@ fn a_graph_comes_and_goes_as_json() {
 }
 
 #[test]
-fn a_name_that_is_neither_that_of_a_stack_nor_a_path_is_refused() {
+fn import_refuses_a_name_that_is_no_stack_and_no_path() {
     let sandbox = recorded();
     for graph in [
         r#"{"": []}"#,
@@ -596,7 +596,7 @@ fn a_name_that_is_neither_that_of_a_stack_nor_a_path_is_refused() {
 }
 
 #[test]
-fn names_that_several_stacks_have_are_refused() {
+fn import_refuses_names_of_several_stacks() {
     let sandbox = Sandbox::layout("x/net\n y/net");
     sandbox.write("/state.orch.hcl", super::block(""));
     assert_eq!(sandbox.orch("state init").code(), 0);
@@ -684,7 +684,7 @@ fn import_refuses_a_stack_that_is_listed_twice() {
 }
 
 #[test]
-fn a_document_that_contradicts_itself_is_damaged() {
+fn document_that_contradicts_itself_is_damaged() {
     let sandbox = recorded();
     let path = "/.orch/state/default.json";
     let text = sandbox.read(path);

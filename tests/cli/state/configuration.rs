@@ -36,7 +36,7 @@ fn the_block_needs_a_project() {
     3 |     state {}
       |     ^^^^^ no `project` in this block
       |
-      = help: write a name that no other project has that shares the backend: `project = "acme-infra"`
+      = help: write a name that is unique among the projects in this backend: `project = "acme-infra"`
 
     [exit status 3]
     "#);
@@ -112,7 +112,7 @@ fn a_backend_needs_its_attributes() {
 fn there_is_one_backend() {
     assert_snapshot!(list("backend \"local\" {}\nbackend \"gcs\" {\n  bucket = \"b\"\n}"), @r#"
     [stderr]
-    error: the state has one backend
+    error: only one backend is allowed
      --> state.orch.hcl:6:1
       |
     5 | backend "local" {}
@@ -141,7 +141,7 @@ fn an_endpoint_is_encrypted_unless_it_is_this_machine() {
     7 |   endpoint = "http://minio.acme.dev:9000"
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this is not encrypted
       |
-      = help: write an address with `https://`; `http://` is only for this machine itself
+      = help: write an address with `https://`; `http://` is allowed only for this machine
 
     [exit status 3]
     "#);

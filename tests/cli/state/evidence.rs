@@ -105,7 +105,7 @@ fn words(repository: &Repository, stack: &str) -> String {
         .find(|line| line.split(' ').next() == Some(stack));
     let why = repository.orch(&format!("why '/{stack}'"));
     assert_eq!(why.code(), 0, "{why}");
-    let way_out = why.stdout.lines().find(|line| line.starts_with("way out"));
+    let way_out = why.stdout.lines().find(|line| line.starts_with("fix "));
     let lines: Vec<&str> = line.into_iter().chain(way_out).collect();
     lines.join("\n")
 }
@@ -179,7 +179,7 @@ fn a_deletion_that_is_not_committed_is_none() {
     assert_eq!(evidence(&repository), "/a absent not-committed");
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: its deletion is not committed
-    way out  commit the deletion, or restore the files
+    fix      commit the deletion, or restore the files
     ");
     repository.git("reset -q");
     assert_eq!(evidence(&repository), "/a absent not-committed");
@@ -204,7 +204,7 @@ fn a_checkout_behind_the_default_branch_removes_nothing() {
     let head = clone.git("rev-parse --short=7 origin/main~2");
     assert_snapshot!(words(&clone, "a").replace(head.trim(), "COMMIT"), @"
     a  # absent: HEAD is behind origin/main: it lacks the applied commit COMMIT
-    way out  merge or rebase onto origin/main
+    fix      merge or rebase onto origin/main
     ");
     // A stack that is on both sides is neither.
     clone.git("checkout -q -b feature base");
@@ -293,7 +293,7 @@ fn a_merge_that_loses_a_stack_removes_nothing() {
     assert_eq!(evidence(&repository), "/a absent never-deleted");
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: no commit since f18422c deletes it (a merge may have lost it)
-    way out  restore it and delete it in a commit of its own; if nothing of it is left, run `orch state forget`
+    fix      restore it and delete it in a commit of its own; if nothing of it is left, run `orch state forget`
     ");
 }
 
@@ -363,7 +363,7 @@ fn a_directory_that_was_moved_removes_nothing() {
     assert_eq!(evidence(&repository), "/a absent looks-moved");
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: it looks moved to `/z`
-    way out  if it was moved, add this to an `.orch.hcl` file:
+    fix      if it was moved, add this to an `.orch.hcl` file:
     ");
     // Even if it is changed a little, and below another stack.
     let repository = adopted("a\nb");
@@ -455,7 +455,7 @@ fn a_shallow_clone_removes_nothing_that_it_cannot_show() {
     assert_eq!(evidence(&shallow), "/a absent not-in-clone");
     assert_snapshot!(words(&shallow, "a"), @"
     a  # absent: the applied commit 6759999 is not in this shallow clone
-    way out  run `git fetch --unshallow origin`, or add `--fetch`
+    fix      run `git fetch --unshallow origin`, or add `--fetch`
     ");
     // It has the commit that was applied, but not what lies between.
     let shallow = clone(&repository, "--depth 1");
@@ -534,7 +534,7 @@ fn a_sparse_checkout_removes_nothing() {
     );
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: the sparse checkout leaves it out: HEAD has `a/stack.tm`
-    way out  check it out with `git sparse-checkout add a`
+    fix      check it out with `git sparse-checkout add a`
     ");
 }
 
@@ -551,11 +551,11 @@ fn a_stack_whose_code_is_still_there_is_not_removed() {
     );
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: its code is still there: HEAD has `a/main.tf`
-    way out  delete the rest of its directory and commit that, or restore its `stack` block
+    fix      delete the rest of its directory and commit that, or restore its `stack` block
     ");
     assert_snapshot!(words(&repository, "c"), @"
     c  # absent: its code is still there: HEAD has `c/stack.tm`
-    way out  delete the rest of its directory and commit that, or restore its `stack` block
+    fix      delete the rest of its directory and commit that, or restore its `stack` block
     ");
     // The rest goes later: the commit that deleted the block is what removed the stack.
     remove(&repository, "a");
@@ -765,15 +765,15 @@ fn what_was_applied_from_uncommitted_or_unknown_code_is_not_removed() {
     );
     assert_snapshot!(words(&repository, "a"), @"
     a  # absent: it was applied with inputs that were not committed
-    way out  in the checkout from which it was applied, commit its files and apply it again, or run `orch destroy` on it
+    fix      in the checkout from which it was applied, commit its files and apply it again, or run `orch destroy` on it
     ");
     assert_snapshot!(words(&repository, "b"), @"
     b  # absent: no commit is recorded for it, so its code is unknown
-    way out  restore it, run `orch apply`, which records the commit, and delete it again
+    fix      restore it, run `orch apply`, which records the commit, and delete it again
     ");
     assert_snapshot!(words(&repository, "c"), @"
     c  # absent: no apply of it succeeded, so the code that created it is unknown
-    way out  on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, run `orch state forget`
+    fix     on the branch that has its files, apply it or run `orch destroy` on it; if nothing of it exists, run `orch state forget`
     ");
     // A commit that does not have the stack is not what made it.
     let head = repository.git("rev-parse HEAD").trim().to_owned();
@@ -813,12 +813,12 @@ fn what_was_applied_on_another_branch_is_told_by_where_its_commit_is() {
     assert_eq!(evidence(&repository), "/a absent other-history");
     assert_snapshot!(said(&repository), @"
     a  # absent: HEAD lacks the applied commit COMMIT and is only on the local branch feature
-    way out  merge feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
+    fix      merge feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
     ");
     repository.git("push -q origin feature");
     assert_snapshot!(said(&repository), @"
     a  # absent: HEAD lacks the applied commit COMMIT and is on origin/feature
-    way out  merge origin/feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
+    fix      merge origin/feature; if that branch is abandoned, check it out and run `orch destroy` on the stack there
     ");
     // Another clone does not know the branch, and does not claim anything about it.
     let clone = clone(&repository, "--single-branch");
@@ -840,7 +840,7 @@ fn a_commit_that_is_on_no_branch_any_more_is_told_as_that() {
     repository.git("branch -q -D feature");
     assert_snapshot!(words(&repository, "a").replace(&applied[..7], "COMMIT"), @"
     a  # absent: HEAD lacks the applied commit COMMIT and is on no branch in this clone
-    way out  check out a branch that has commit COMMIT; if there is none, check out commit COMMIT and run `orch destroy` on the stack there
+    fix      check out a branch that has commit COMMIT; if there is none, check out commit COMMIT and run `orch destroy` on the stack there
     ");
 }
 
@@ -955,7 +955,7 @@ fn why_tells_what_is_on_record_of_a_stack_that_is_gone() {
     inputs   …
     last     apply succeeded at … …
     status   absent: its deletion is not committed
-    way out  commit the deletion, or restore the files
+    fix      commit the deletion, or restore the files
     ");
     let json = repository.orch("why /a --format json").json();
     assert_eq!(json["stacks"], json!([]));

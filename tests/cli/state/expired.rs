@@ -1,4 +1,4 @@
-//! Locks in a bucket whose holders give no sign of life, and runs that wait for a lock.
+//! Locks in a bucket whose holders send no heartbeat, and runs that wait for a lock.
 
 use std::process::Command;
 
@@ -83,10 +83,10 @@ fn run_takes_over_a_lock_that_has_expired_and_the_overtaken_run_starts_nothing_m
         server.advance(SignedDuration::from_mins(16));
         let taken = next(run);
         assert_eq!(taken.code(), 0, "{taken}");
-        let note = "the lock of the state was taken over from run";
+        let note = "the state lock was taken over from run";
         assert!(taken.stderr.contains(note), "{taken}");
         assert!(
-            taken.stderr.contains("gave no sign of life for 15m"),
+            taken.stderr.contains("sent no heartbeat for 15m"),
             "{taken}"
         );
         let before = document(&server);
@@ -96,7 +96,7 @@ fn run_takes_over_a_lock_that_has_expired_and_the_overtaken_run_starts_nothing_m
         repository.write("/free", "");
         let overtaken = holder.end();
         assert_eq!(overtaken.code(), 5, "{overtaken}");
-        let taken = "has taken the lock of the state away";
+        let taken = "took the state lock";
         assert!(overtaken.stderr.contains(taken), "{overtaken}");
         assert_eq!(repository.read("/ran"), "a\n");
         assert_eq!(document(&server), before, "it has written");
@@ -123,7 +123,7 @@ fn lock_without_an_expiry_is_never_taken_over() {
 }
 
 #[test]
-fn lock_whose_run_was_heard_of_just_now_by_the_clock_of_the_store_is_not_taken_away() {
+fn unlock_refuses_after_a_recent_heartbeat_by_the_clock_of_the_store() {
     let server = BucketServer::new(Dialect::S3);
     let repository = in_bucket(&server, "");
     // The clock of the store is far from that of the holder.
@@ -133,7 +133,7 @@ fn lock_whose_run_was_heard_of_just_now_by_the_clock_of_the_store_is_not_taken_a
     let unlock = format!("state unlock {}", code.as_str().unwrap());
     let refused = elsewhere(&repository, &server, &unlock);
     assert_eq!(refused.code(), 4, "{refused}");
-    assert!(refused.stderr.contains("may be alive"), "{refused}");
+    assert!(refused.stderr.contains("may still be running"), "{refused}");
     server.advance(SignedDuration::from_mins(3));
     assert_eq!(elsewhere(&repository, &server, &unlock).code(), 0);
     repository.write("/free", "");
@@ -161,7 +161,9 @@ fn lock_of_a_killed_run_is_taken_over_in_its_checkout_once_its_command_has_ended
     let taken = orch(&repository, &server, &waited);
     assert_eq!(taken.code(), 0, "{taken}");
     assert!(
-        taken.stderr.contains("was killed while it held the lock"),
+        taken
+            .stderr
+            .contains("was killed while it held the state lock"),
         "{taken}"
     );
     assert_eq!(document(&server)["lock"], Value::Null);
@@ -182,7 +184,7 @@ fn run_that_waits_names_the_holder_and_its_job() {
     waiting.stderr(std::fs::File::create(&place).unwrap());
     let mut waiting = waiting.spawn().unwrap();
     let said = || std::fs::read_to_string(&place).unwrap();
-    wait_until("it waits", || said().contains("waiting for the lock"));
+    wait_until("it waits", || said().contains("waiting for the state lock"));
     let said = said();
     let run = run_ids(&repository).pop().unwrap();
     for part in [
@@ -204,12 +206,12 @@ fn run_that_waits_names_the_holder_and_its_job() {
 }
 
 #[test]
-fn run_bears_a_store_that_fails_while_it_starts() {
+fn run_retries_a_store_that_fails_while_it_starts() {
     let server = BucketServer::new(Dialect::S3);
     let repository = in_bucket(&server, "");
     server.lose_next(6, Lost::Refused(503, "SlowDown"));
     let output = orch(&repository, &server, "run -q -X --record -- true");
     assert_eq!(output.code(), 0, "{output}");
-    let note = "the store has failed (503 SlowDown); trying again for up to a minute";
+    let note = "the store failed (503 SlowDown); trying again for up to a minute";
     assert!(output.stderr.contains(note), "{output}");
 }

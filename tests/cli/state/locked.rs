@@ -59,7 +59,7 @@ fn without_times(text: &str) -> String {
 }
 
 #[test]
-fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
+fn lock_blocks_commands_that_write_and_not_those_that_read() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     assert_eq!(sandbox.orch("state list").code(), 0);
@@ -69,7 +69,7 @@ fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
     let refused = sandbox.orch("state taint a");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heartbeat at [local time], https://ci.acme.dev/7
       = help: wait until it is free; if that run no longer exists, run `orch state unlock 6a1f`
     [exit status 4]
     ");
@@ -77,7 +77,7 @@ fn commands_that_read_do_not_wait_and_commands_that_write_are_refused() {
 }
 
 #[test]
-fn a_lock_is_taken_away_by_its_code() {
+fn unlock_removes_a_lock_by_its_code() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     assert_eq!(sandbox.orch("state unlock 6a1e").code(), 4);
@@ -113,14 +113,14 @@ fn a_lock_is_taken_away_by_its_code() {
 }
 
 #[test]
-fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
+fn unlock_refuses_after_a_recent_heartbeat() {
     let sandbox = recorded();
     let now = jiff::Timestamp::now().to_string();
     lock(&sandbox, &now);
     let refused = sandbox.orch("state unlock 6a1f");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the holder of the lock may be alive: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+    error: the holder of the lock may still be running: Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heartbeat at [local time], https://ci.acme.dev/7
       = help: wait for that run; if it no longer exists, add `--force`
     [exit status 4]
     ");
@@ -128,7 +128,7 @@ fn a_lock_is_not_taken_away_from_a_run_that_was_heard_of_just_now() {
 }
 
 #[test]
-fn sign_of_life_counts_by_the_clock_of_the_store() {
+fn heartbeat_counts_by_the_clock_of_the_store() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     // The clock of the holder is months behind, and it has just written.
@@ -136,7 +136,7 @@ fn sign_of_life_counts_by_the_clock_of_the_store() {
     put_at(&sandbox, &record, &jiff::Timestamp::now().to_string());
     let refused = sandbox.orch("state unlock 6a1f");
     assert_eq!(refused.code(), 4, "{refused}");
-    assert!(refused.stderr.contains("may be alive"), "{refused}");
+    assert!(refused.stderr.contains("may still be running"), "{refused}");
     // A clock that is ahead does not help either.
     let ahead = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
     lock(&sandbox, &ahead.to_string());
@@ -146,7 +146,7 @@ fn sign_of_life_counts_by_the_clock_of_the_store() {
     assert_eq!(sandbox.orch("state unlock 6a1f").code(), 0);
 }
 
-/// Lets the lock expire after a quarter of an hour without a sign of life.
+/// Lets the lock expire after a quarter of an hour without a heartbeat.
 fn let_expire(sandbox: &Sandbox) {
     let path = "/.orch/state/default.json";
     change_document(sandbox, |document| {
@@ -170,12 +170,12 @@ fn lock_that_has_expired_is_taken_over() {
     let unlock = history.iter().find(|write| write["what"] == "unlock");
     assert_eq!(
         unlock.unwrap()["reason"],
-        "the run gave no sign of life for 15m"
+        "the run sent no heartbeat for 15m"
     );
 }
 
 #[test]
-fn lock_that_expires_is_kept_after_a_sign_of_life() {
+fn lock_that_expires_is_kept_after_a_heartbeat() {
     let sandbox = recorded();
     let now = jiff::Timestamp::now() - jiff::SignedDuration::from_mins(10);
     lock(&sandbox, &now.to_string());
@@ -183,9 +183,9 @@ fn lock_that_expires_is_kept_after_a_sign_of_life() {
     let refused = sandbox.orch("state taint a");
     assert_snapshot!(without_times(&refused.to_string()), @"
     [stderr]
-    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heard from at [local time], https://ci.acme.dev/7
+    error: the state is locked by Ada on ci-7, process 47, apply in run 019a0000-0000-7000-8000-000000000001 since [local time], last heartbeat at [local time], https://ci.acme.dev/7
       = help: wait until it is free; if that run no longer exists, run `orch state unlock 6a1f`
-      = help: the lock expires 15m after the last sign of life of that run
+      = help: the lock expires 15m after the last heartbeat of that run
     [exit status 4]
     ");
 }
@@ -199,7 +199,7 @@ fn damage(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
+fn unlock_with_force_keeps_the_readable_part_of_a_damaged_record() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     damage(&sandbox);
@@ -236,7 +236,7 @@ fn a_damaged_record_gives_way_to_force_and_nothing_readable_is_lost() {
 }
 
 #[test]
-fn a_record_that_nothing_can_be_read_of_gives_way_to_force_too() {
+fn unlock_with_force_drops_an_unreadable_record() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     sandbox.write(&format!("/.orch/state/default.run-{RUN}.json"), "{\"for");
@@ -268,7 +268,7 @@ fn note_holder(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_dead_run_whose_record_is_damaged_is_not_taken_over() {
+fn lock_of_a_dead_run_with_a_damaged_record_is_not_taken_over() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     note_holder(&sandbox);
@@ -328,7 +328,7 @@ fn unlock_needs_force_where_the_run_record_is_missing_or_foreign() {
 }
 
 #[test]
-fn a_lock_that_has_expired_is_not_taken_over_where_the_run_record_is_missing() {
+fn lock_that_has_expired_is_not_taken_over_without_the_run_record() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     change_document(&sandbox, |document| {
@@ -349,7 +349,7 @@ fn a_lock_that_has_expired_is_not_taken_over_where_the_run_record_is_missing() {
 }
 
 #[test]
-fn what_is_damaged_beside_the_document_is_recovered_from_the_machine_of_the_run() {
+fn recover_reads_damaged_records_from_the_machine_of_the_run() {
     let sandbox = recorded();
     leave(&sandbox);
     lock(&sandbox, LONG_AGO);
@@ -362,7 +362,7 @@ fn what_is_damaged_beside_the_document_is_recovered_from_the_machine_of_the_run(
 }
 
 #[test]
-fn a_lock_whose_run_died_on_this_machine_is_taken_over() {
+fn lock_of_a_run_that_died_on_this_machine_is_taken_over() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     note_holder(&sandbox);
@@ -398,7 +398,7 @@ fn leave(sandbox: &Sandbox) {
 }
 
 #[test]
-fn what_a_run_could_not_write_is_recovered() {
+fn recover_writes_the_results_that_a_run_could_not_write() {
     let sandbox = recorded();
     leave(&sandbox);
     assert_snapshot!(sandbox.orch("state recover last --dry-run"), @"
@@ -426,7 +426,7 @@ fn what_a_run_could_not_write_is_recovered() {
 }
 
 #[test]
-fn a_run_that_is_to_be_recovered_is_not_removed() {
+fn prune_keeps_a_run_that_needs_recovery() {
     let sandbox = recorded();
     leave(&sandbox);
     assert_eq!(sandbox.orch("runs prune --keep 0").code(), 0);
@@ -436,7 +436,7 @@ fn a_run_that_is_to_be_recovered_is_not_removed() {
 }
 
 #[test]
-fn a_run_that_still_holds_the_lock_is_recovered_with_it() {
+fn recover_frees_the_lock_of_its_run() {
     let sandbox = recorded();
     leave(&sandbox);
     lock(&sandbox, LONG_AGO);
@@ -447,7 +447,7 @@ fn a_run_that_still_holds_the_lock_is_recovered_with_it() {
 }
 
 #[test]
-fn an_intent_that_was_given_up_and_arrived_late_is_no_attempt() {
+fn recover_ignores_a_withdrawn_intent_that_arrived_late() {
     let sandbox = recorded();
     let before = document(&sandbox)["stacks"]["/c"].clone();
     leave(&sandbox);
@@ -473,7 +473,7 @@ fn an_intent_that_was_given_up_and_arrived_late_is_no_attempt() {
 }
 
 #[test]
-fn what_was_said_of_a_stack_since_its_run_was_unlocked_is_a_conflict() {
+fn recover_refuses_stacks_that_were_recorded_since_the_unlock() {
     let sandbox = recorded();
     leave(&sandbox);
     lock(&sandbox, LONG_AGO);
@@ -490,7 +490,7 @@ fn what_was_said_of_a_stack_since_its_run_was_unlocked_is_a_conflict() {
 }
 
 #[test]
-fn a_run_record_that_is_damaged_does_not_keep_the_lock_for_ever() {
+fn recover_frees_the_lock_with_a_damaged_record() {
     let sandbox = recorded();
     lock(&sandbox, LONG_AGO);
     let record = format!("/.orch/state/default.run-{RUN}.json");
@@ -527,7 +527,7 @@ fn a_run_record_that_is_damaged_does_not_keep_the_lock_for_ever() {
 }
 
 #[test]
-fn what_others_have_written_since_is_a_conflict() {
+fn recover_refuses_stacks_that_others_have_recorded_since() {
     let sandbox = recorded();
     leave(&sandbox);
     assert_eq!(sandbox.orch("state taint a a/b c").code(), 0);
@@ -556,7 +556,7 @@ fn what_others_have_written_since_is_a_conflict() {
 }
 
 #[test]
-fn a_stack_cannot_be_both_taken_and_dropped() {
+fn recover_refuses_to_take_and_drop_a_stack() {
     let sandbox = recorded();
     leave(&sandbox);
     let before = document(&sandbox);
@@ -569,7 +569,7 @@ fn a_stack_cannot_be_both_taken_and_dropped() {
 }
 
 #[test]
-fn what_a_run_has_left_that_is_damaged_is_named() {
+fn recover_names_the_damaged_records_of_a_run() {
     let sandbox = recorded();
     leave(&sandbox);
     sandbox.write(&format!("/.orch/runs/{RUN}/state.json"), "{");

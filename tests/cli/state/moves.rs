@@ -55,7 +55,7 @@ fn apply(repository: &Repository, flags: &str) {
 }
 
 #[test]
-fn the_next_run_on_record_moves_the_entry_of_a_stack_that_has_moved() {
+fn run_moves_the_entry_of_a_moved_stack() {
     let repository = applied();
     repository.git("mv a moved");
     repository.write("/moved/stack.tm", "stack {\n  id = \"A\"\n}\n");
@@ -74,7 +74,7 @@ fn the_next_run_on_record_moves_the_entry_of_a_stack_that_has_moved() {
 }
 
 #[test]
-fn two_stacks_may_swap_their_directories() {
+fn run_swaps_the_entries_of_two_stacks() {
     let repository = applied();
     let (a, b) = (
         document(&repository)["stacks"]["/a"]["applied"]["inputs"].clone(),
@@ -92,7 +92,7 @@ fn two_stacks_may_swap_their_directories() {
 }
 
 #[test]
-fn stacks_that_have_swapped_their_directories_can_be_applied_at_once() {
+fn run_applies_swapped_stacks_at_once() {
     let repository = applied();
     repository.git("mv a other");
     repository.git("mv b a");
@@ -105,7 +105,7 @@ fn stacks_that_have_swapped_their_directories_can_be_applied_at_once() {
 }
 
 #[test]
-fn a_path_that_another_stack_has_on_record_is_refused() {
+fn run_refuses_a_path_that_another_stack_has_recorded() {
     let repository = applied();
     repository.write("/a/stack.tm", "stack {\n  id = \"new\"\n}\n");
     repository.commit();

@@ -68,7 +68,7 @@ fn statuses(repository: &Repository) -> String {
 }
 
 #[test]
-fn an_intent_is_on_record_before_the_command_starts_and_its_result_afterwards() {
+fn run_records_the_intent_before_the_command_and_the_result_after_it() {
     let repository = project();
     assert_eq!(
         deploy(&repository, "../../deploy up -v=3"),
@@ -113,7 +113,7 @@ fn an_intent_is_on_record_before_the_command_starts_and_its_result_afterwards() 
 }
 
 #[test]
-fn what_fails_changes_only_the_last_attempt_and_what_never_started_changes_nothing() {
+fn run_records_a_failure_as_the_last_attempt_and_nothing_of_unstarted_stacks() {
     let repository = project();
     assert_eq!(deploy(&repository, "../../deploy up").0, 0);
     let before = document(&repository)["stacks"].clone();
@@ -144,7 +144,7 @@ fn what_fails_changes_only_the_last_attempt_and_what_never_started_changes_nothi
 }
 
 #[test]
-fn a_command_that_cannot_be_started_changes_nothing() {
+fn run_records_nothing_of_a_command_that_cannot_start() {
     let repository = project();
     assert_eq!(deploy(&repository, "../../deploy up").0, 0);
     let before = document(&repository)["stacks"].clone();
@@ -158,7 +158,7 @@ fn a_command_that_cannot_be_started_changes_nothing() {
 }
 
 #[test]
-fn what_is_destroyed_goes_from_the_record() {
+fn run_removes_the_record_of_a_destroyed_stack() {
     let repository = project();
     assert_eq!(deploy(&repository, "../../deploy up").0, 0);
     assert_eq!(
@@ -179,7 +179,7 @@ fn what_is_destroyed_goes_from_the_record() {
 }
 
 #[test]
-fn only_commands_that_match_are_recorded_unless_flags_say_otherwise() {
+fn run_records_only_matching_commands_unless_flags_override_it() {
     let repository = project();
     for arguments in [
         "../../deploy status",
@@ -277,7 +277,7 @@ fn run_selects_the_same_stacks_before_and_under_the_lock() {
 }
 
 #[test]
-fn a_resumed_run_is_recorded_as_the_run_that_it_resumes() {
+fn resume_records_as_the_earlier_run_did() {
     let repository = project();
     let fails = |it: bool| does(&repository, if it { "exit 7\n" } else { "" });
     let statuses = || statuses(&repository);
@@ -318,7 +318,7 @@ fn a_resumed_run_is_recorded_as_the_run_that_it_resumes() {
 }
 
 #[test]
-fn a_resumed_run_that_a_later_orch_records_in_another_way_has_to_say_how() {
+fn resume_needs_a_flag_for_an_unknown_kind_of_recording() {
     let repository = project();
     does(&repository, "exit 7\n");
     assert_eq!(deploy(&repository, "--no-record ../../deploy up").0, 1);
@@ -341,7 +341,7 @@ fn a_resumed_run_that_a_later_orch_records_in_another_way_has_to_say_how() {
 }
 
 #[test]
-fn a_backend_is_asked_only_for_commands_that_are_recorded() {
+fn run_uses_the_backend_only_for_recorded_commands() {
     let repository = project();
     let files = repository.read("/state.orch.hcl");
     let elsewhere = "project = \"acme\"\n      namespace = env.NOT_SET\n";
@@ -380,7 +380,7 @@ fn a_backend_is_asked_only_for_commands_that_are_recorded() {
 }
 
 #[test]
-fn a_lock_that_is_held_keeps_a_run_from_starting() {
+fn run_refuses_a_held_lock() {
     let repository = project();
     let mut locked = document(&repository);
     locked["lock"] = json!({
@@ -401,7 +401,7 @@ fn a_lock_that_is_held_keeps_a_run_from_starting() {
 }
 
 #[test]
-fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
+fn run_starts_nothing_more_after_losing_the_lock() {
     let repository = project();
     // The first command takes the lock away from its own run.
     let orch = repository
@@ -418,12 +418,9 @@ fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
     );
     let (code, stderr) = deploy(&repository, "../../deploy up");
     assert_eq!(code, 5, "{stderr}");
+    assert!(stderr.contains("took the state lock"), "{stderr}");
     assert!(
-        stderr.contains("has taken the lock of the state away"),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("away: nothing new starts; running commands continue"),
+        stderr.contains("lock: nothing new starts; running commands continue"),
         "{stderr}"
     );
     assert!(stderr.contains("orch state recover"), "{stderr}");
@@ -437,7 +434,7 @@ fn a_run_whose_lock_is_taken_away_starts_nothing_new() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_an_intent_that_the_next_one_ends() {
+fn run_ends_the_intents_of_a_killed_one() {
     let repository = project();
     does(&repository, "kill -9 $PPID\n");
     let mut killed = repository
@@ -449,14 +446,14 @@ fn a_run_that_is_killed_leaves_an_intent_that_the_next_one_ends() {
     let (code, stderr) = deploy(&repository, "--match b ../../deploy up");
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("was killed while it held the lock of the state"),
+        stderr.contains("was killed while it held the state lock"),
         "{stderr}"
     );
     assert_eq!(statuses(&repository), "/a failed, /b applied");
 }
 
 #[test]
-fn a_document_of_another_project_is_refused_before_anything_runs() {
+fn run_refuses_the_document_of_another_project() {
     let repository = project();
     let mut other = document(&repository);
     other["project"] = json!("other");

@@ -62,7 +62,7 @@ fn waiting(repository: &Repository, holder: Background<'_>, flags: &str) -> (Out
     wait_until("it waits for the lock", || {
         String::from_utf8(read("waiting.err"))
             .unwrap()
-            .contains("waiting for the lock")
+            .contains("waiting for the state lock")
     });
     repository.write("/free", "");
     let status = ended(&mut waiting);
@@ -88,7 +88,7 @@ fn what_another_run_has_applied_meanwhile_is_not_applied_again() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: waiting for the lock of the state, which is held by [holder]
+    note: waiting for the state lock, held by [holder]
     note: another run has changed the state meanwhile: 1 stack is selected now
     ");
     assert_eq!(repository.read("/ran"), "c\n");
@@ -109,7 +109,7 @@ fn where_another_run_has_applied_everything_nothing_is_left() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: waiting for the lock of the state, which is held by [holder]
+    note: waiting for the state lock, held by [holder]
     note: another run has changed the state meanwhile: nothing is left to do
     ");
     assert_eq!(repository.read("/ran"), "");
@@ -125,7 +125,7 @@ fn with_fail_if_empty_nothing_left_is_refused_and_the_lock_is_free() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: waiting for the lock of the state, which is held by [holder]
+    note: waiting for the state lock, held by [holder]
     note: another run has changed the state meanwhile: nothing is left to do
     error: no stack is selected, and `--fail-if-empty` is given
     [exit status 4]
@@ -150,7 +150,7 @@ fn what_another_run_has_broken_meanwhile_is_selected_too() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
-    note: waiting for the lock of the state, which is held by [holder]
+    note: waiting for the state lock, held by [holder]
     note: another run has changed the state meanwhile: 2 stacks are selected now
     ");
     assert_eq!(repository.read("/ran"), "a\nc\n");
@@ -173,7 +173,7 @@ fn what_is_selected_anew_is_not_put_back_either() {
     assert_snapshot!(waited, @"
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
-    note: waiting for the lock of the state, which is held by [holder]
+    note: waiting for the state lock, held by [holder]
     note: another run has changed the state meanwhile: 2 stacks are selected now
     error: this run would roll back stack `/a`: HEAD is behind the last applied commit afb2a3d of main
       = help: merge or check out that commit; to revert it, add `--allow-rollback`

@@ -138,18 +138,18 @@ fn what_runs_after_it_without_evidence_keeps_it() {
     assert_snapshot!(told(&repository, "/b"), @"
     status   removed in [commit]
     blocked  /c runs after it, and is kept
-    way out  fix what keeps that stack: `orch why /c` shows it
+    fix      fix what keeps that stack: `orch why /c` shows it
     used by  /c, which is kept
     ");
     assert_snapshot!(told(&repository, "/a"), @"
     status   removed in [commit]
     blocked  /b runs after it, and is kept
-    way out  fix what keeps that stack: `orch why /b` shows it
+    fix      fix what keeps that stack: `orch why /b` shows it
     used by  /b, which is kept
     ");
     assert_snapshot!(told(&repository, "/c"), @"
     status   absent: its deletion is not committed
-    way out  commit the deletion, or restore the files
+    fix      commit the deletion, or restore the files
     ");
     for (stack, user) in [
         ("/a", json!(["/b"])),
@@ -270,6 +270,6 @@ fn what_a_plan_keeps_is_not_told_as_destroyed() {
     assert_snapshot!(told(&repository, "/placed"), @"
     status   removed in [commit]
     blocked  it has the same backend as /other, which is in the project
-    way out  if its resources belong to that stack now, run `orch state forget`
+    fix      if its resources belong to that stack now, run `orch state forget`
     ");
 }

@@ -87,7 +87,7 @@ fn a_bucket_is_written_four_times_a_second_at_most_with_all_that_is_due() {
 }
 
 #[test]
-fn a_run_that_does_nothing_gives_a_sign_of_life_each_minute() {
+fn a_run_that_does_nothing_sends_a_heartbeat_each_minute() {
     let mut world = World::new();
     let at = |world: &World| world.backend.record("run").unwrap().unwrap().0.at;
     let begun = at(&world);
@@ -132,7 +132,7 @@ fn a_bucket_that_does_not_answer_at_all_has_no_more_than_that_minute() {
     world.clock.advance(Duration::from_secs(59));
     assert_eq!(world.core.tick(), Some(Report::Slow));
     assert_eq!(world.core.tick(), None);
-    assert_eq!(world.core.patience(), Duration::from_secs(1));
+    assert_eq!(world.core.until_tick(), Duration::from_secs(1));
     world.clock.advance(Duration::from_secs(1));
     let told = world.core.tick();
     assert!(matches!(told, Some(Report::Lost(Loss::Gone { .. }))));

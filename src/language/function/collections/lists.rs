@@ -214,7 +214,7 @@ pub(super) fn sum(arguments: &Arguments) -> Result<Value, FunctionError> {
         };
         sum += number;
         if !is_sane(&sum) {
-            let text = "the sum is too large to work with".to_owned();
+            let text = "the sum is too large".to_owned();
             return Err(FunctionError::Call(text));
         }
     }

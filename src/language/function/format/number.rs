@@ -1,4 +1,4 @@
-//! Formats numbers in the way that verbs ask for.
+//! Formats numbers for verbs.
 
 use bigdecimal::num_bigint::{BigInt, Sign};
 use bigdecimal::{BigDecimal, RoundingMode, Signed, Zero};

@@ -102,7 +102,7 @@ fn power(arguments: &Arguments) -> Result<Value, FunctionError> {
         FunctionError::Call(if result.is_nan() {
             "a negative number can only be raised to a whole power".to_owned()
         } else {
-            "the power is too large or too small to work with".to_owned()
+            "the power is too large or too small".to_owned()
         })
     })
 }
@@ -137,7 +137,7 @@ fn parse_integer(arguments: &Arguments) -> Result<Value, FunctionError> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     if digits.len() > LONGEST {
-        let problem = "this number is too large to work with".to_owned();
+        let problem = "this number is too large".to_owned();
         return Err(FunctionError::Argument(0, problem));
     }
     // The number grows with each digit.
@@ -159,7 +159,7 @@ fn parse_integer(arguments: &Arguments) -> Result<Value, FunctionError> {
             if is_sane(&number) {
                 Ok(Value::Number(number))
             } else {
-                let problem = "this number is too large to work with".to_owned();
+                let problem = "this number is too large".to_owned();
                 Err(FunctionError::Argument(0, problem))
             }
         }

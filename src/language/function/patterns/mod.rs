@@ -85,7 +85,7 @@ impl Pattern {
         Value::Object(named.into())
     }
 
-    /// Returns the group that a name or number stands for, if it matches anything.
+    /// Returns the group with a name or number, if it matches anything.
     fn named<'t>(&self, captures: &Captures<'t>, name: &str) -> Option<&'t str> {
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
         if is_number && (name == "0" || !name.starts_with('0')) {
@@ -117,7 +117,7 @@ impl Pattern {
     }
 }
 
-/// Returns the name after a dollar sign, and what follows it.
+/// Returns the name after a dollar sign, and the rest.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let in_braces = text.strip_prefix('{');
     let name = in_braces.unwrap_or(text);

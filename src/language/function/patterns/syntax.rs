@@ -1,8 +1,8 @@
 //! Translates Terraform's syntax of regular expressions to that of the library.
 //!
-//! The two agree on most of it. Here `\w`, `\d`, `\s` and `\b` know only ASCII, classes are not nested, a
-//! brace that begins no repetition stands for itself, and two groups may have the same name. Syntax that
-//! only the library has is refused.
+//! The two agree on most of it. Here `\w`, `\d`, `\s` and `\b` know only ASCII, classes are not nested, a brace that
+//! begins no repetition is literal, and two groups may have the same name. Syntax that only the library has is
+//! refused.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -59,7 +59,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Appends a character that stands for itself.
+    /// Appends a literal character.
     fn literal(&mut self, c: char) {
         if c.is_ascii_punctuation() && c != '_' {
             self.result.push_str(&format!("\\x{{{:x}}}", u32::from(c)));
@@ -68,7 +68,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Translates what follows `{`; false if it begins no repetition and stands for itself.
+    /// Translates the text after `{`; false if it begins no repetition and is literal.
     fn repetition(&mut self) -> Result<bool, String> {
         const MOST: u32 = 1_000;
         let mut ahead = self.rest.clone();
@@ -94,7 +94,7 @@ impl Translation<'_> {
         Ok(true)
     }
 
-    /// Translates what follows a backslash.
+    /// Translates the text after a backslash.
     fn escape(&mut self, in_class: bool) -> Result<(), String> {
         let Some(c) = self.rest.next() else {
             return Err("there is nothing after the last backslash".to_owned());
@@ -136,7 +136,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Translates what follows `\Q`: text up to `\E` or the end.
+    /// Translates the text after `\Q`, up to `\E` or the end.
     fn quoted(&mut self) {
         while let Some(c) = self.rest.next() {
             if c == '\\' && self.rest.next_if_eq(&'E').is_some() {
@@ -146,7 +146,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Translates what follows `\p` or `\P`: the name of a class of characters.
+    /// Translates the text after `\p` or `\P`: the name of a class of characters.
     fn property(&mut self, letter: char) -> Result<(), String> {
         let mut name = String::new();
         let mut is_negated = letter == 'P';
@@ -174,7 +174,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// Reads what follows `\x`.
+    /// Reads the text after `\x`.
     fn hexadecimal(&mut self) -> Result<u32, String> {
         let wrong = || "`\\x` needs two hexadecimal digits, or some in braces".to_owned();
         let mut digits = String::new();
@@ -197,7 +197,7 @@ impl Translation<'_> {
         u32::from_str_radix(&digits, 16).map_err(|_| wrong())
     }
 
-    /// Translates what follows `[`.
+    /// Translates the text after `[`.
     fn class(&mut self) -> Result<(), String> {
         self.result.push('[');
         if self.rest.next_if_eq(&'^').is_some() {
@@ -213,7 +213,7 @@ impl Translation<'_> {
                 '[' if self.rest.peek() == Some(&':') => self.named_class(),
                 '\\' => self.escape(true)?,
                 '-' => {
-                    // It stands for itself at either end, and after a class.
+                    // It is literal at either end, and after a class.
                     let is_last = self.rest.peek() == Some(&']');
                     if is_first
                         || is_last
@@ -260,7 +260,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Translates what follows `(`.
+    /// Translates the text after `(`.
     fn group(&mut self) -> Result<(), String> {
         self.result.push('(');
         if self.rest.next_if_eq(&'?').is_none() {

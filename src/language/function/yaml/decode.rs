@@ -1,6 +1,6 @@
 //! Converts YAML to values.
 //!
-//! A library reads the text; this module decides what scalars mean and how much aliases may cost.
+//! A library reads the text; this module decides the values of scalars and the cost limit of aliases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -222,14 +222,14 @@ fn core_name(tag: &Tag, at: Marker) -> Decoded<String> {
 fn check_tag(tag: Option<&Tag>, wanted: &str, at: Marker) -> Decoded<()> {
     match tag.map(|tag| core_name(tag, at)).transpose()? {
         Some(found) if found != wanted => {
-            let problem = format!("the tag is `!!{found}`; `!!{wanted}` is what this value has");
+            let problem = format!("the tag is `!!{found}`, but the value is `!!{wanted}`");
             wrong(at, &problem)
         }
         _ => Ok(()),
     }
 }
 
-/// Returns what a scalar stands for.
+/// Returns the value of a scalar.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>, at: Marker) -> Decoded {
     let tag = tag.map(|tag| core_name(tag, at)).transpose()?;
     let string = || Value::String(normal(&text.into()));

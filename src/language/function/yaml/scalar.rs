@@ -1,10 +1,10 @@
-//! What the text of a YAML scalar means to Terraform: the words of YAML 1.1, the numbers of YAML 1.2.
+//! The meaning of YAML scalars in Terraform: the words of YAML 1.1, the numbers of YAML 1.2.
 
 use jiff::civil::{Date, Time};
 
 use crate::language::value::{Value, parse_number};
 
-/// Returns what text without quotes stands for; `None` if it is a number that is too large or not finite.
+/// Returns the value of text without quotes; `None` if it is a number that is too large or not finite.
 pub(super) fn resolve(text: &str) -> Option<Value> {
     Some(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,

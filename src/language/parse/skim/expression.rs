@@ -1,4 +1,4 @@
-//! Goes over expressions, without building anything.
+//! Skips expressions, without building anything.
 
 use super::{
     are_unique, blank_lines, end_of_line, gap, is_plain, plain_string, spaces, split, word,
@@ -95,7 +95,7 @@ fn steps(text: &[u8], depth: usize) -> Option<&[u8]> {
     }
 }
 
-/// Goes over a number that has few digits and no exponent.
+/// Skips a number that has few digits and no exponent.
 fn number(text: &[u8]) -> Option<&[u8]> {
     let mut rest = digits(text)?;
     if let Some(fraction) = rest.strip_prefix(b".") {
@@ -110,7 +110,7 @@ fn digits(text: &[u8]) -> Option<&[u8]> {
     (1..=15).contains(&digits.len()).then_some(rest)
 }
 
-/// Goes over the rest of a string whose templates are simple interpolations.
+/// Skips the rest of a string whose templates are simple interpolations.
 fn template(text: &[u8], depth: usize) -> Option<&[u8]> {
     let mut rest = text;
     loop {
@@ -127,7 +127,7 @@ fn template(text: &[u8], depth: usize) -> Option<&[u8]> {
     }
 }
 
-/// Goes over elements or arguments, up to the closing bracket.
+/// Skips elements or arguments, up to the closing bracket.
 fn list(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
     let mut rest = text;
     loop {
@@ -143,7 +143,7 @@ fn list(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
     }
 }
 
-/// Goes over the entries of an object, which commas or line ends separate, up to the closing brace.
+/// Skips the entries of an object, which commas or line ends separate, up to the closing brace.
 fn object(text: &[u8], depth: usize) -> Option<&[u8]> {
     let mut rest = text;
     let mut keys: Vec<&[u8]> = Vec::new();
@@ -169,7 +169,7 @@ fn object(text: &[u8], depth: usize) -> Option<&[u8]> {
     are_unique(&keys).then_some(&rest[1..])
 }
 
-/// Goes over `for k, v in`. The inner option is `None` if this is not a `for`.
+/// Skips `for k, v in`. The inner option is `None` if this is not a `for`.
 #[expect(
     clippy::option_option,
     reason = "the outer one is that of all functions here"
@@ -188,7 +188,7 @@ fn for_intro(text: &[u8]) -> Option<Option<&[u8]>> {
     rest.strip_prefix(b" ").map(Some)
 }
 
-/// Goes over the rest of a `for`, after `in`.
+/// Skips the rest of a `for`, after `in`.
 fn for_expression(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
     let part = |text| expression(text, true, depth + 1).map(blank_lines);
     let rest = part(spaces(text))?.strip_prefix(b":")?;
@@ -202,7 +202,7 @@ fn for_expression(text: &[u8], closing: u8, depth: usize) -> Option<&[u8]> {
     rest.strip_prefix(&[closing])
 }
 
-/// Goes over a word that is not reserved.
+/// Skips a word that is not reserved.
 fn name(text: &[u8]) -> Option<&[u8]> {
     let (word, rest) = word(text)?;
     (!is_keyword(word)).then_some(rest)

@@ -17,18 +17,18 @@ use crate::run::following::{FollowUpWork, PreparedFollowUp};
 use crate::run::turn::{Step, Turn, TurnIndex};
 
 impl<'a, 'p> ApplyDirector<'a, 'p> {
-    /// Allows turns to be added at `places`; returns each stack's facts. Call after
+    /// Allows turns to be added at `places`; returns the facts of each stack. Call it after
     /// [`Self::check_with`].
     pub fn follow(
         &mut self,
         followups: ApplyFollowUps<'a, 'p>,
         places: &TurnPlaces,
     ) -> Vec<PreparedFollowUp> {
-        let is_looked_at = self.checker.is_some();
+        let needs_outputs = self.checker.is_some();
         let stacks = followups.codes.tree.project.stacks.iter();
         let prepared = stacks
             .map(|(stack, of_stack)| {
-                let turn = followups.turn(stack, PathBuf::new(), is_looked_at);
+                let turn = followups.turn(stack, PathBuf::new(), needs_outputs);
                 let steps = followups.steps(&turn);
                 let is_acting = |(role, _): &(ApplyStepRole, Step)| {
                     matches!(
@@ -56,7 +56,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         prepared
     }
 
-    /// Returns the stacks, by path, whose last turn left changes undone for lack of approval.
+    /// Returns the stacks, by path, whose last turn left changes unapplied for lack of approval.
     pub fn unconfirmed(&self) -> Vec<StackPath> {
         let begun = self.turns.iter().filter(|turn| turn.attempt.number > 0);
         let last: BTreeMap<&StackPath, bool> = begun
@@ -92,13 +92,14 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let stacks = &followups.codes.tree.project.stacks;
         let stack = stacks
             .find(&turn.stack)
-            .expect("only stacks of the tree are added");
+            .expect("only stacks of the project are added");
         let folder = folder_of(&followups.folder, self.turns.len());
         let state = followups.turn(stack, folder, self.checker.is_some());
         self.turns.push(state);
     }
 
-    /// Makes the commands of an added turn as it begins: only then is its stack's status known.
+    /// Makes the commands of an added turn when it begins, since its stack's status is known only
+    /// then.
     pub(super) fn prepare_followup(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
         let (Some(followups), Some(known)) = (&self.followups, &turn.followup) else {

@@ -26,8 +26,8 @@ impl<'p> ApplyDirector<'_, 'p> {
 
     pub(super) fn check_before(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
-        // No condition is checked on destroy. A replaced stack is checked when it is recreated,
-        // unless the condition is already known to fail.
+        // A destroy has no conditions. A replaced stack is checked when it is recreated, unless a
+        // condition is already known to fail.
         if turn.operation == Operation::Destroy {
             return Ok(());
         }
@@ -65,13 +65,13 @@ impl<'p> ApplyDirector<'_, 'p> {
         Err(Failure::Condition(why))
     }
 
-    /// Takes the printed outputs of a turn as those of its stack.
+    /// Stores the printed outputs of a turn as those of its stack.
     pub(super) fn learn(&mut self, number: usize) {
         let turn = &self.turns[number];
         let (Some(checker), Some(stack)) = (&mut self.checker, turn.stack.stack.here()) else {
             return;
         };
-        if !turn.stack.checks.is_looked_at || turn.operation == Operation::Destroy {
+        if !turn.stack.checks.needs_outputs || turn.operation == Operation::Destroy {
             return;
         }
         let outputs = match no_outputs(Some(&turn.stack.driver)) {
@@ -114,8 +114,8 @@ impl ApplyTurn<'_> {
         let answer = self.attempt.answer.as_ref();
         let changes = match self.attempt.course {
             _ if !self.has_acted => Some(ChangeCounts::default()),
-            ApplyMode::Anew => answer.and_then(|answer| answer.counts),
-            ApplyMode::AsShown => self.stack.shown.counts,
+            ApplyMode::Replanned => answer.and_then(|answer| answer.counts),
+            ApplyMode::ShownPlan => self.stack.shown.counts,
             ApplyMode::Nothing | ApplyMode::Unplanned => None,
         };
         SelfValue::Done {

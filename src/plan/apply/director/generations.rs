@@ -8,7 +8,7 @@ use crate::run::turn::Operation;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptGeneration {
     pub path: StackPath,
-    /// A stack that may still use it.
+    /// A stack that may still use the old generation.
     pub user: StackPath,
 }
 

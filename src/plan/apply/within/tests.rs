@@ -44,7 +44,12 @@ fn counts(text: &str) -> Option<ChangeCounts> {
 }
 
 /// Returns the counts of changes beyond a plan; without an action, the entry is provisional.
-fn beyond(action: Option<PlannedAction>, shown: &str, now: &str, is_again: bool) -> String {
+fn beyond(
+    action: Option<PlannedAction>,
+    shown: &str,
+    now: &str,
+    is_partly_applied: bool,
+) -> String {
     let shown = ShownChanges {
         action,
         counts: None,
@@ -52,16 +57,16 @@ fn beyond(action: Option<PlannedAction>, shown: &str, now: &str, is_again: bool)
         changes: None,
         is_provisional: action.is_none(),
     };
-    beyond_shown(&shown, now, is_again)
+    beyond_shown(&shown, now, is_partly_applied)
 }
 
-fn beyond_shown(shown: &ShownChanges, now: &str, is_again: bool) -> String {
+fn beyond_shown(shown: &ShownChanges, now: &str, is_partly_applied: bool) -> String {
     let answer = DriverAnswer {
         has_changes: true,
         resources: resources(now),
         ..DriverAnswer::default()
     };
-    match shown.check(&answer, is_again) {
+    match shown.check(&answer, is_partly_applied) {
         Ok(()) => String::new(),
         Err(UnshownChanges {
             counts:
@@ -77,7 +82,7 @@ fn beyond_shown(shown: &ShownChanges, now: &str, is_again: bool) -> String {
 }
 
 #[test]
-fn what_is_done_must_have_been_shown_resource_by_resource() {
+fn within_requires_each_change_to_be_shown() {
     use PlannedAction::{Create, Delete, Replace, Update};
     let table = [
         // Equal changes.
@@ -104,7 +109,7 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
             "update x.a; update x.b; create x.c",
             "+1 ~2 -0",
         ),
-        // A create is limited to what was shown.
+        // A create is limited to the shown changes.
         (Some(Create), "create x.a", "create x.a", ""),
         (
             Some(Create),
@@ -145,7 +150,7 @@ fn what_is_done_must_have_been_shown_resource_by_resource() {
 }
 
 #[test]
-fn provisional_entries_create_and_update_anything_and_destroy_what_was_shown() {
+fn within_lets_provisional_entries_create_and_update() {
     let table = [
         ("update x.a", "update x.b", ""),
         ("create x.a", "create x.a; create x.b; update x.c", ""),
@@ -175,7 +180,7 @@ fn provisional_entries_create_and_update_anything_and_destroy_what_was_shown() {
 }
 
 #[test]
-fn provisional_entries_without_names_remove_no_more_than_was_counted() {
+fn within_limits_provisional_destroys_by_count() {
     let table = [
         ("0 1 0", "9 9 0", true),
         ("0 1 2", "0 0 2", true),
@@ -203,7 +208,7 @@ fn provisional_entries_without_names_remove_no_more_than_was_counted() {
 }
 
 #[test]
-fn values_that_were_known_must_be_the_same() {
+fn within_compares_known_values() {
     let table = [
         ("size=1", "size=1", ""),
         ("size=1", "size=2", "+0 ~1 -0"),
@@ -232,7 +237,7 @@ fn values_that_were_known_must_be_the_same() {
 }
 
 #[test]
-fn the_rest_of_a_plan_that_has_begun_is_within_it() {
+fn within_accepts_the_rest_of_a_partly_applied_plan() {
     use PlannedAction::{Create, Replace, Update};
     let replaced = "delete+create x.a";
     let tainted = "delete+create x.a tainted";
@@ -301,13 +306,14 @@ fn the_rest_of_a_plan_that_has_begun_is_within_it() {
         (None, "", "delete x.a", "+0 ~0 -1", "+0 ~0 -1"),
     ];
     for (action, shown, now, first, again) in table {
-        let found = [false, true].map(|is_again| beyond(action, shown, now, is_again));
+        let found =
+            [false, true].map(|is_partly_applied| beyond(action, shown, now, is_partly_applied));
         assert_eq!(found, [first, again], "{action:?}: {shown} | {now}");
     }
 }
 
 #[test]
-fn a_deposed_object_goes_with_the_resource_that_it_was() {
+fn within_covers_deposed_objects() {
     // Half of a `create_before_destroy`: the old object is left, with a deposed key.
     let table = [
         ("create+delete x.a", "+0 ~0 -1", ""),
@@ -317,7 +323,8 @@ fn a_deposed_object_goes_with_the_resource_that_it_was() {
     for (shown, first, again) in table {
         let now = "delete x.a_(deposed_1b2c)";
         let update = Some(PlannedAction::Update);
-        let found = [false, true].map(|is_again| beyond(update, shown, now, is_again));
+        let found =
+            [false, true].map(|is_partly_applied| beyond(update, shown, now, is_partly_applied));
         assert_eq!(found, [first, again], "{shown}");
     }
     // The same object was shown.
@@ -333,12 +340,12 @@ fn a_deposed_object_goes_with_the_resource_that_it_was() {
 }
 
 /// Returns whether the answer of a driver without resources is within a plan: counts as `add change
-/// remove` and a digest of the changes, each may be empty.
+/// remove` and a digest of the changes; each may be empty.
 fn is_within(
     action: Option<PlannedAction>,
     shown: (&str, &str),
     now: (&str, &str),
-    is_again: bool,
+    is_partly_applied: bool,
 ) -> bool {
     let digest = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let shown = ShownChanges {
@@ -354,14 +361,14 @@ fn is_within(
         changes: digest(now.1),
         ..DriverAnswer::default()
     };
-    let is_within = shown.check(&answer, is_again);
+    let is_within = shown.check(&answer, is_partly_applied);
     let beyond = UnshownChanges::counted(answer.counts);
     assert!(is_within.is_ok() || is_within == Err(beyond));
     is_within.is_ok()
 }
 
 #[test]
-fn where_resources_have_no_names_digests_count_and_else_numbers() {
+fn within_compares_digests_then_counts_without_names() {
     use PlannedAction::{Adopt, Create, Delete, Replace, Update};
     let table = [
         // Equal digests are equal changes, whatever the counts.
@@ -380,13 +387,13 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
         (Some(Update), ("", ""), ("9 9 0", ""), true),
         (Some(Update), ("", ""), ("9 9 9", ""), false),
         (Some(Update), ("", ""), ("", ""), true),
-        // A create is limited to what was shown.
+        // A create is limited to the shown changes.
         (Some(Create), ("1 0 0", ""), ("1 0 0", ""), true),
         (Some(Create), ("1 0 0", ""), ("2 0 0", ""), false),
         (Some(Create), ("1 0 0", ""), ("1 0 1", ""), false),
         (Some(Create), ("1 0 0", "x"), ("1 0 0", "y"), false),
         (Some(Create), ("", ""), ("9 9 0", ""), true),
-        // These may add anything, and remove nothing.
+        // These may add anything and remove nothing.
         (Some(Replace), ("0 0 1", ""), ("5 0 0", ""), true),
         (Some(Replace), ("0 0 1", ""), ("0 0 1", ""), false),
         (None, ("", ""), ("5 5 0", ""), true),
@@ -402,7 +409,7 @@ fn where_resources_have_no_names_digests_count_and_else_numbers() {
 }
 
 #[test]
-fn the_rest_of_a_plan_has_another_digest() {
+fn within_ignores_the_digest_of_a_partly_applied_plan() {
     let update = Some(PlannedAction::Update);
     let table = [
         (("2 2 2", "x"), ("1 2 2", "y"), true),
@@ -419,7 +426,7 @@ fn the_rest_of_a_plan_has_another_digest() {
 }
 
 #[test]
-fn nothing_is_replaced_as_a_whole_that_was_not() {
+fn within_refuses_unshown_replacements() {
     let shown = ShownChanges {
         action: Some(PlannedAction::Create),
         counts: None,

@@ -1,4 +1,4 @@
-//! Forges archives: as orch writes them, except for one thing.
+//! Forges archives: valid except for one thing.
 
 use std::io::Write as _;
 
@@ -80,7 +80,6 @@ pub(super) fn with(change: impl FnOnce(Builder<'_>) -> Builder<'_>) -> Vec<u8> {
     forged.plain("plans/1", PLANS[1]).finish()
 }
 
-/// Returns an archive whose first plan has this name.
 pub(super) fn named(name: &str) -> Vec<u8> {
     let forged = Forged::new().plain(PLAN_JSON, JSON);
     forged
@@ -89,7 +88,7 @@ pub(super) fn named(name: &str) -> Vec<u8> {
         .finish()
 }
 
-/// Returns where each record of a kind begins.
+/// Returns the offset of each record of a kind.
 pub(super) fn records(bytes: &[u8], signature: [u8; 4]) -> Vec<usize> {
     let windows = bytes.windows(4).enumerate();
     let records = windows.filter(|(_, window)| **window == signature);
@@ -111,7 +110,7 @@ pub(super) fn set_descriptor(bytes: &mut [u8], entry: usize, offset: usize, valu
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Where the end-of-directory record begins.
+/// Returns the offset of the end-of-directory record.
 pub(super) fn end_of(bytes: &[u8]) -> usize {
     *records(bytes, *b"PK\x05\x06").last().unwrap()
 }
@@ -123,7 +122,6 @@ pub(super) fn set_count(bytes: &mut [u8], count: u16) {
     }
 }
 
-/// Returns a valid archive after a change.
 pub(super) fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = with(|entry| entry);
     change(&mut bytes);
@@ -148,7 +146,7 @@ pub(super) fn add_zip64(bytes: &mut Vec<u8>) {
     bytes.splice(end..end, added);
 }
 
-/// Removes an entry from the table of contents but not from the archive.
+/// Removes an entry from the central directory but not from the archive.
 pub(super) fn hide(bytes: &mut Vec<u8>, entry: usize) {
     let mut starts = records(bytes, *b"PK\x01\x02");
     starts.push(end_of(bytes));
@@ -167,7 +165,7 @@ pub(super) fn zip64_sizes(entry: Builder<'_>) -> Builder<'_> {
         .unwrap()
 }
 
-/// A field that the table of contents lacks.
+/// A field that the central directory lacks.
 pub(super) fn local_field(entry: Builder<'_>) -> Builder<'_> {
     let id = ExtraFieldId::new(0x6666);
     entry.extra_field(id, b"x", Header::LOCAL).unwrap()

@@ -1,4 +1,4 @@
-//! Archives that were made or changed to do harm.
+//! Archives that are damaged, or made to do harm.
 
 use rawzip::CompressionMethod;
 
@@ -223,7 +223,7 @@ fn lists() -> Vec<Case> {
 }
 
 #[test]
-fn each_trick_is_refused_in_words_for_a_person() {
+fn archive_refuses_each_forgery_with_a_readable_message() {
     let scene = Scene::new();
     let file = scene.path("plan");
     let mut messages = String::new();
@@ -296,25 +296,25 @@ fn each_trick_is_refused_in_words_for_a_person() {
     another size unpacked after it: `plan` has contradictory headers for its entry `plans/0`
     a flag: `plan` has an entry `plans/0` that was not written by orch
     no list: `plan` has a damaged table of contents
-    another list: `plan` is damaged: `manifest.json` is not what was written
-    another digest of the list: `plan` is damaged: `manifest.json` is not what was written
+    another list: `plan` is damaged: `manifest.json` does not match the manifest
+    another digest of the list: `plan` is damaged: `manifest.json` does not match the manifest
     a list that is none: `plan` has a `manifest.json` that does not list its entries
     an empty list: `plan` has a `manifest.json` that does not list its entries
     a list with more: `plan` has a `manifest.json` that does not list its entries
     a list of another name: `plan` has a `manifest.json` that does not list its entries
-    a list with another size: `plan` is damaged: `plan.json` is not what was written
+    a list with another size: `plan` is damaged: `plan.json` does not match the manifest
     a large list: `plan` has more than 16 MiB of `manifest.json`, the most that orch writes
     "#);
 }
 
 #[test]
-fn forged_archives_are_only_refused_for_what_is_wrong_with_them() {
+fn forged_archives_are_valid_except_for_the_forgery() {
     let scene = Scene::new();
     assert_eq!(with(|entry| entry), scene.bytes());
 }
 
 #[test]
-fn no_part_of_an_archive_is_one() {
+fn archive_refuses_truncated_files() {
     let scene = Scene::new();
     let file = scene.path("plan");
     let valid = scene.bytes();
@@ -330,7 +330,7 @@ fn no_part_of_an_archive_is_one() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_not_read() {
+fn archive_refuses_special_files() {
     let scene = Scene::new();
     fs::create_dir(scene.path("folder")).unwrap();
     make_pipe(&scene.path("pipe"));
@@ -346,7 +346,7 @@ fn what_is_no_file_is_not_read() {
 }
 
 #[test]
-fn damaged_content_is_found_and_not_left_behind() {
+fn archive_removes_damaged_plans() {
     let scene = Scene::new();
     let valid = scene.bytes();
     let flip = |part: &[u8]| {
@@ -367,16 +367,16 @@ fn damaged_content_is_found_and_not_left_behind() {
     messages += &(scene.message(&archive.extract(0, &to).unwrap_err()) + "\n");
     assert!(!to.exists());
     insta::assert_snapshot!(messages, @"
-    `plan` is damaged: `plan.json` is not what was written
-    `plan` is damaged: `plan.json` is not what was written
-    `plan` is damaged: `plans/0` is not what was written
-    `plan` is damaged: `plans/0` is not what was written
+    `plan` is damaged: `plan.json` does not match the manifest
+    `plan` is damaged: `plan.json` does not match the manifest
+    `plan` is damaged: `plans/0` does not match the manifest
+    `plan` is damaged: `plans/0` does not match the manifest
     ");
     archive.extract(1, &to).unwrap();
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_open_is_damaged() {
+fn archive_that_shrinks_while_open_is_damaged() {
     let scene = Scene::new();
     let file = scene.write("plan").unwrap();
     let archive = Archive::open(&file).unwrap();
@@ -387,12 +387,12 @@ fn a_file_that_shrinks_while_it_is_open_is_damaged() {
         .set_len(50)
         .unwrap();
     let message = scene.message(&archive.extract(0, &scene.path("unpacked")).unwrap_err());
-    insta::assert_snapshot!(message, @"`plan` is damaged: `plans/0` is not what was written");
+    insta::assert_snapshot!(message, @"`plan` is damaged: `plans/0` does not match the manifest");
 }
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_overwritten_and_no_link_followed() {
+fn archive_extracts_to_new_files_only() {
     let scene = Scene::new();
     let archive = Archive::open(&scene.write("plan").unwrap()).unwrap();
     symlink("nowhere", scene.path("dangling")).unwrap();
@@ -412,7 +412,7 @@ fn nothing_is_overwritten_and_no_link_followed() {
 }
 
 #[test]
-fn a_plan_json_that_is_too_large_is_not_read() {
+fn archive_refuses_large_plan_json() {
     let scene = Scene::new();
     let mut archive = Archive::open(&scene.write("plan").unwrap()).unwrap();
     archive.entries[0].listed.size = MOST_JSON_BYTES + 1;

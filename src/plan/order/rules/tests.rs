@@ -101,7 +101,7 @@ impl Plan {
 }
 
 #[test]
-fn operations_come_in_the_order_that_is_known_of_them() {
+fn order_matches_known_examples() {
     let same = |works, edges, expected| (works, edges, edges, expected);
     for (works, tree, recorded, expected) in [
         // GO-01: create three
@@ -206,7 +206,7 @@ fn operations_come_in_the_order_that_is_known_of_them() {
 }
 
 #[test]
-fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
+fn order_tells_removed_stacks_from_groups() {
     // 0 and 1 are in this commit, and 1 runs after the group 2, which holds 0. In the state, 2 is a
     // removed stack that ran after 1, and the group 3 holds it, which 0 ran after.
     let apply = StackWork {
@@ -242,7 +242,7 @@ fn stacks_that_are_gone_have_the_numbers_of_groups_of_the_tree() {
 }
 
 #[test]
-fn what_fails_keeps_from_going_what_it_used_and_nothing_from_being_changed() {
+fn order_spreads_failures_to_destroys_of_used_stacks() {
     // The first operation fails; those in brackets are skipped.
     let run = |works, recorded, tree| {
         let plan = Plan::new(works, tree, recorded);

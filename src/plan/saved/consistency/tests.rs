@@ -92,7 +92,7 @@ fn consistent() -> SavedPlan {
 }
 
 #[test]
-fn a_plan_that_agrees_with_itself_is_accepted() {
+fn consistency_accepts_a_consistent_plan() {
     assert_eq!(check(&consistent(), 2), Ok(()));
     let mut destroys = consistent();
     destroys.plan.mode = PlanMode::Destroy;
@@ -112,7 +112,7 @@ fn a_plan_that_agrees_with_itself_is_accepted() {
 }
 
 #[test]
-fn what_is_forgotten_has_nothing_that_could_be_destroyed() {
+fn consistency_requires_forgotten_stacks_without_resources() {
     let forgets = || {
         let mut saved = consistent();
         let mut forgotten = entry("/a", PlannedAction::Forget);
@@ -167,7 +167,7 @@ fn assert_refused(cases: &[Case]) {
 }
 
 #[test]
-fn what_is_carried_out_has_its_entry_and_its_plan() {
+fn consistency_requires_an_entry_and_a_plan_for_all_work() {
     assert_refused(&[
         (
             |saved| {
@@ -237,7 +237,7 @@ fn what_is_carried_out_has_its_entry_and_its_plan() {
 }
 
 #[test]
-fn entries_agree_with_the_mode_and_the_operations() {
+fn consistency_compares_entries_with_mode_and_operations() {
     assert_refused(&[
         (
             |saved| saved.plan.entries[0].action = PlannedAction::Delete,

@@ -41,7 +41,7 @@ Examples:
   orch apply --auto-approve --match 'prod/**'
   orch apply --replace prod/database";
 
-/// What clap has to refuse beside a file, besides what selects stacks.
+/// Flags of planning that clap refuses beside a file, besides those that select stacks.
 const OF_PLANNING: [&str; 7] = [
     "refresh_only",
     "destroy",
@@ -86,7 +86,7 @@ pub(crate) struct ApplyArgs {
     pub(crate) planning: PlanningArgs,
 
     #[command(flatten)]
-    pub(crate) carrying: CarryingArgs,
+    pub(crate) carrying: ExecutionArgs,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
@@ -112,15 +112,15 @@ pub(crate) struct DestroyArgs {
     pub(crate) planning: PlanningArgs,
 
     #[command(flatten)]
-    pub(crate) carrying: CarryingArgs,
+    pub(crate) carrying: ExecutionArgs,
 
     #[command(flatten)]
     pub(crate) select: SelectArgs,
 }
 
-/// How a plan is carried out.
+/// How a plan is applied.
 #[derive(Debug, Args)]
-pub(crate) struct CarryingArgs {
+pub(crate) struct ExecutionArgs {
     /// Do not ask; destroys need --allow-destroy as well
     ///
     /// With FILE, only destroys are asked about. Without FILE, this also allows changes that turn
@@ -157,7 +157,7 @@ pub(crate) struct CarryingArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) on_error: Option<PlanOnErrorArg>,
 
-    /// How long to wait for the lock of the state, as in 10m
+    /// How long to wait for the state lock, as in 10m
     ///
     /// The tools wait as long for the locks of their own states. With `--auto-approve`, the plan is
     /// made under the lock; with FILE, or after a prompt, it is checked under the lock.
@@ -184,7 +184,6 @@ pub(crate) struct CarryingArgs {
     pub(crate) safeguards: SafeguardArgs,
 }
 
-/// What happens to changes that were not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NewChangesArg {
     /// The stack fails
@@ -193,7 +192,6 @@ pub(crate) enum NewChangesArg {
     Apply,
 }
 
-/// What is shown of what tools print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolOutputArg {
     /// Prefixed if one tool runs at a time, outside CI; else grouped
@@ -208,7 +206,7 @@ pub(crate) enum ToolOutputArg {
     None,
 }
 
-impl CarryingArgs {
+impl ExecutionArgs {
     fn on_error(&self) -> OnError {
         match self.on_error {
             None | Some(PlanOnErrorArg::SkipDependents) => OnError::SkipDependents,
@@ -244,10 +242,10 @@ pub(super) fn destroy(chdir: &[PathBuf], args: &DestroyArgs) -> Result<ExitStatu
     plan_and_apply(chdir, flags, options, &[])
 }
 
-/// Plans, shows the plan, asks, and applies it.
+/// Plans, shows the plan, asks for approval, and applies it.
 fn plan_and_apply(
     chdir: &[PathBuf],
-    (select, planning, args): (&SelectArgs, &PlanningArgs, &CarryingArgs),
+    (select, planning, args): (&SelectArgs, &PlanningArgs, &ExecutionArgs),
     options: PlanOptions,
     replace: &[String],
 ) -> Result<ExitStatus> {
@@ -305,10 +303,10 @@ fn plan_and_apply(
         release_samples,
         ..terminal.apply(notices, &saved, &disabled)
     };
-    Ok(apply.carry_out(commits, held)?)
+    Ok(apply.execute(commits, held)?)
 }
 
-/// Applies the plan in a file.
+/// Applies a plan file.
 fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<ExitStatus> {
     let file = working_directory(chdir)?.join(named);
     let disabled = safeguards::disabled(&args.carrying.safeguards, std::iter::empty(), false)?;
@@ -319,7 +317,7 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
             return Err(directory_as_file(chdir, named)?.unwrap_or_else(|| explained(error)));
         }
     };
-    // Nothing runs if a part of the file is damaged.
+    // A damaged file must not be applied even partially.
     archive.verify().map_err(|error| explained(error.into()))?;
     let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
@@ -357,11 +355,11 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
         policies: carrying.policies.or_saved(&saved.policies),
         ..terminal.apply(notices::of(&found.root), &saved, &disabled)
     };
-    Ok(apply.carry_out(Commits::default(), None)?)
+    Ok(apply.execute(Commits::default(), None)?)
 }
 
 impl ConsoleApply<'_> {
-    /// Returns the apply of a plan as far as the flags decide it alone.
+    /// Returns the apply of a plan, with the settings that depend only on flags.
     fn apply<'a>(
         &'a self,
         notices: Notices,

@@ -1,4 +1,4 @@
-//! What an apply asks of the program: the project as it is now, plans of follow-ups, and the user.
+//! The program's part of an apply: loads the project, plans follow-ups, and prompts the user.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -14,19 +14,19 @@ use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::record::logs::LogReader;
 use orch::run::execute::Outlet;
 
-use super::{CarryingArgs, ToolOutputArg};
+use super::{ExecutionArgs, ToolOutputArg};
 use crate::program::commands::format::DetailsArg;
 use crate::program::commands::plan::{PlanningArgs, PlanningRequest, planned, shown};
-use crate::program::commands::run::output::{OutputFilter, OutputMode, is_nobody_there};
+use crate::program::commands::run::output::{OutputFilter, OutputMode, is_unattended};
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::commands::terminal::{PlanTerminal, output};
 use crate::program::commands::{CommandContext, ReadStatus, Reads};
 use crate::program::console;
 
-/// The same for an apply, and what it asks.
+/// The terminal of an apply, with the plan's flags.
 pub(super) struct ConsoleApply<'a> {
     pub(super) chdir: &'a [PathBuf],
-    pub(super) args: &'a CarryingArgs,
+    pub(super) args: &'a ExecutionArgs,
     pub(super) planning: &'a PlanningArgs,
 }
 
@@ -36,7 +36,7 @@ impl RunTerminal for ConsoleApply<'_> {
             return PlanTerminal.output(run);
         }
         let show = match self.args.output {
-            ToolOutputArg::Auto if run.jobs.get() == 1 && !is_nobody_there() => {
+            ToolOutputArg::Auto if run.jobs.get() == 1 && !is_unattended() => {
                 OutputFilter::Prefixed
             }
             ToolOutputArg::Auto | ToolOutputArg::Grouped => OutputFilter::Grouped,
@@ -84,7 +84,7 @@ impl ApplyTerminal for ConsoleApply<'_> {
             planning: self.planning,
             options: PlanOptions {
                 mode: PlanMode::Normal,
-                // Each was to change by what its tool said, whatever its inputs say.
+                // Its tool has found changes in each, even if no input differs.
                 is_full: true,
             },
             replace: &[],

@@ -16,7 +16,6 @@ use crate::program::commands::command_line::Cli;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::help::TOPICS;
 
-/// Returns the values for an argument.
 type Values = fn(&TypedPlace, &str) -> Vec<CompletionValue>;
 
 /// The value names in the help, with their kinds.
@@ -50,7 +49,7 @@ impl Completion {
         Self::of_words(&words)
     }
 
-    /// Does the same for words that may not be UTF-8.
+    /// Like [`Self::new`], for words that may not be UTF-8.
     pub(super) fn of_words(words: &[OsString]) -> Self {
         let command = with_early_flags(Cli::command());
         let before = &words[..words.len().saturating_sub(1)];
@@ -62,7 +61,8 @@ impl Completion {
         }
     }
 
-    /// Flags are included only if the user began to type one, or if nothing else fits.
+    /// Returns the candidates. Flags are included only if the user began to type one, or if nothing
+    /// else fits.
     pub(super) fn candidates(mut self) -> Vec<CompletionCandidate> {
         let index = self.words.len().saturating_sub(1);
         let is_flag = |text: &OsStr| text.as_encoded_bytes().starts_with(b"-");
@@ -76,7 +76,7 @@ impl Completion {
         candidates
     }
 
-    /// Writes the candidates in the format of a shell; nothing if there are none.
+    /// Writes the candidates in the format of a shell.
     pub(super) fn write(
         mut self,
         shell: &dyn EnvCompleter,

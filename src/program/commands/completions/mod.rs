@@ -1,8 +1,8 @@
-//! `orch completions`, and the candidates that a shell asks for.
+//! `orch completions`, and the candidates that a shell requests.
 //!
 //! The shell's script calls `orch` for each completion, with `ORCH_COMPLETE` and the command line.
 //! Flags come from the definition of the command line, names from the project. Nothing is printed
-//! to stderr; in a broken project, the readable names are offered.
+//! to stderr; in an invalid project, the readable names are offered.
 
 mod candidates;
 mod line;
@@ -23,7 +23,7 @@ use self::line::Line;
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// Its value is the shell that asks for candidates.
+/// The variable with the shell that requests candidates.
 const VARIABLE: &str = "ORCH_COMPLETE";
 
 /// Print a completion script for a shell
@@ -66,10 +66,9 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Prints the candidates if a script asks for them: `ORCH_COMPLETE=bash orch -- LINE WORD`. `None`
-/// otherwise: a variable that is set by accident has no effect, since no other command line begins
-/// like that.
-/// command line begins like that.
+/// Prints the candidates if a script requests them: `ORCH_COMPLETE=bash orch -- LINE WORD`. `None`
+/// otherwise: an accidentally set variable has no effect, because no other command line begins like
+/// that.
 pub(crate) fn answer() -> Option<Result<ExitStatus>> {
     let shell = env::var_os(VARIABLE)?;
     let mut words = env::args_os().skip(1);

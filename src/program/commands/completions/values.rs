@@ -45,7 +45,7 @@ impl CompletionValue {
     }
 }
 
-/// The place where the command line is typed.
+/// The working directory of the typed command line.
 #[derive(Debug)]
 pub(super) struct TypedPlace {
     chdir: Vec<PathBuf>,
@@ -133,7 +133,7 @@ impl TypedPlace {
         names.map(|name| CompletionValue::new(name + end)).collect()
     }
 
-    /// Returns the base that is not a revision, if there is one.
+    /// Returns the base that is not a revision, if the project has a state.
     pub(super) fn bases(&self, typed: &str) -> Vec<CompletionValue> {
         let has_state = || {
             let found = find_project(&self.chdir);

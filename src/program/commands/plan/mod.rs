@@ -104,7 +104,6 @@ pub(crate) struct PlanArgs {
     pub(crate) policies: FollowFlags,
 }
 
-/// What happens after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanOnErrorArg {
     /// Skip the dependents of the failed stack, and continue with the rest
@@ -122,7 +121,7 @@ impl PlanOnErrorArg {
     }
 }
 
-/// What is planned.
+/// The mode of a plan, and the stacks that it covers.
 #[derive(Debug, Args)]
 pub(crate) struct ModeArgs {
     /// Destroy the resources of the selected stacks
@@ -177,12 +176,11 @@ pub(crate) struct PlanningArgs {
 }
 
 impl PlanningArgs {
-    /// Returns how many tools run at once.
     pub(super) fn jobs(&self) -> NonZeroUsize {
         self.parallel.unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Refuses words that make another plan than the one that is shown.
+    /// Refuses arguments that would make the tool's plan differ from the shown one.
     fn check_extra(&self) -> Result<()> {
         let mut words = self.extra.iter();
         let Some(option) = words.find_map(|word| steering(word)) else {
@@ -199,7 +197,7 @@ impl PlanningArgs {
     }
 }
 
-/// What is to be planned, and how.
+/// A request for a plan.
 #[derive(Clone, Copy)]
 pub(super) struct PlanningRequest<'a> {
     pub(super) select: &'a SelectArgs,
@@ -207,24 +205,24 @@ pub(super) struct PlanningRequest<'a> {
     pub(super) options: PlanOptions,
     /// The stacks to replace, as written.
     pub(super) replace: &'a [String],
-    /// Whether the plan is to be carried out, now or later.
+    /// Whether the plan will be applied, now or later.
     pub(super) is_kept: bool,
-    /// The safeguards that are disabled, if the plan is carried out now.
+    /// The disabled safeguards, if the plan is applied now.
     pub(super) guard: Option<&'a Disabled>,
-    /// How policies take part in the apply; none if they do not.
+    /// The policy settings of the apply; `None` if policies are off.
     pub(super) policies: Option<&'a SavedPolicies>,
-    /// The stacks to plan, and no others, if they are known already.
+    /// The only stacks to plan, if they are already known.
     pub(super) only: Option<&'a [StackPath]>,
-    /// The document that is printed, if one is.
+    /// The JSON document that is printed, if any.
     pub(super) document: Option<JsonDocument>,
-    /// Whether stacks that fail to plan, and those that run after them, are left out of the apply.
+    /// Whether the apply leaves out failing stacks and those that run after them.
     pub(super) leaves_out_failed: bool,
     /// How long tools wait for the locks of their own states.
     pub(super) lock_timeout: Option<Duration>,
 }
 
 impl PlanningRequest<'_> {
-    /// Returns what the planner has to know.
+    /// Returns the planner's part of the request.
     fn of_planner<'s>(&'s self, tools: &'s dyn Ask) -> planner::PlanRequest<'s> {
         let PlanningArgs {
             extra,
@@ -239,7 +237,7 @@ impl PlanningRequest<'_> {
             extra,
             init: *init,
             jobs: self.planning.jobs(),
-            // The files of a stack are as they were applied while a module that it calls has a new version.
+            // If a module has a new version, the stacks that call it have unchanged files.
             options: PlanOptions {
                 is_full: self.options.is_full || self.select.released.is_some(),
                 ..self.options
@@ -259,7 +257,6 @@ impl PlanningRequest<'_> {
     }
 }
 
-/// Makes a plan.
 pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Result<Planned> {
     request.planning.check_extra()?;
     let filters = SelectionRequest {
@@ -286,7 +283,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
     let query = context.ask(|context| context.query(filters))?;
     let selection = context.planned_selection(request, &query);
     context.check_cycles(CyclesAre::ErrorsWithin(&selection));
-    // Nothing is checked of what is destroyed, or only looked at.
+    // Destroyed and refreshed stacks have no conditions to check.
     if request.options.mode == PlanMode::Normal {
         context.check_conditions(selection.stacks());
     }
@@ -295,8 +292,11 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         terminal: &PlanTerminal,
     };
     let of_planner = request.of_planner(&tools);
-    let recorded =
-        context.ask(|context| context.on_record(&of_planner).map_err(Error::documented))?;
+    let recorded = context.ask(|context| {
+        context
+            .recorded_state(&of_planner)
+            .map_err(Error::documented)
+    })?;
     context.report_unless_shown(request.only.is_some())?;
     context.sweep();
     if request.only.is_none() {
@@ -304,7 +304,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         let missing = recorded
             .as_ref()
             .map_or(&nothing, |it| &it.standings.missing);
-        context.warn_of_idle(&query, missing);
+        context.warn_of_unmatched_filters(&query, missing);
         context.check_named(query.named.as_ref(), missing)?;
     }
     let removals = context.removals(&of_planner, &query, recorded.as_ref());
@@ -355,7 +355,6 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
 }
 
 impl CommandContext {
-    /// Returns the stacks that are planned.
     fn planned_selection(&self, request: &PlanningRequest<'_>, query: &Query) -> Selection {
         let Some(paths) = request.only else {
             return self.select_silently(query);
@@ -446,7 +445,8 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
     })
 }
 
-/// Warns of files that git knows, and that tools have changed: the safeguards refuse to apply the plan here.
+/// Warns of tracked files that tools have changed: the safeguards refuse to apply the plan in this
+/// working tree.
 fn warn_of_rewritten(files: &[ProjectPath]) {
     let Some((first, more)) = files.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! A plan for people, with the output of the tools that planned it.
+//! A plan for people, with the output of the tools that made it.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::program::error::Result;
 
 /// Shows a plan as text.
 pub(in crate::program::commands) fn show(planned: &Planned, details: PlanDetails) -> Result<()> {
-    // A run writes to stdout too, so this must release it.
+    // A run writes to stdout too, so this must release the lock.
     let mut out = console::stdout();
     write_text(&mut out, &planned.saved.plan, &planned.asked, None, details)?;
     Ok(out.flush()?)
@@ -50,7 +50,7 @@ pub(super) fn write_markdown(
     })
 }
 
-/// Returns the command with which the tool of a stack shows its plan in a file.
+/// Returns the command with which a stack's tool prints its plan from a file.
 pub(in crate::program::commands) fn show_command(file: &Path, stack: &StackPath) -> String {
     let words = ["orch".into(), "show".into(), file.into(), stack_word(stack)];
     command_line(&words)
@@ -86,8 +86,8 @@ fn with_texts<T>(
     })
 }
 
-/// Appends a plan to the step summary, in a job of GitHub Actions. Nobody asked for that: if it fails, it is
-/// only a warning.
+/// Appends a plan to the step summary, in a job of GitHub Actions. The user has not asked for this,
+/// so a failure is only a warning.
 pub(super) fn append_to_step_summary(plan: &Plan, asked: &AskedTools, file: Option<&Path>) {
     let Some(summary) = StepSummary::of_job() else {
         return;

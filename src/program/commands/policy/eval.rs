@@ -10,6 +10,7 @@ use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::policy::{Dialect, PolicyNumber, PolicyOutput, Problem, Worker};
 use orch::printable::printable;
+use orch::project::stack::StackIndex;
 use orch::report::write_answer;
 use orch::run::policies;
 use serde_json::value::RawValue;
@@ -47,7 +48,7 @@ pub(crate) struct PolicyEvalArgs {
     format: Format,
 }
 
-/// Where the input comes from.
+/// The input of the policy.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct InputArgs {
@@ -64,7 +65,7 @@ struct InputArgs {
     stack: Option<String>,
 }
 
-/// A loaded policy, of the project or not.
+/// A loaded policy, from the project or a file.
 struct Evaluated {
     worker: Worker,
     number: PolicyNumber,
@@ -178,6 +179,17 @@ fn in_scenario(
 ) -> Result<Asked> {
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
+    let stack = one_stack(&context, written)?;
+    let facts = context.run_facts(&[])?;
+    let mut scenario = Scenario::new(&context.project, policy.worker, facts);
+    let asked = (policy.number, policy.timeout);
+    let evaluated = scenario.evaluate(asked, (stack, state), None)?;
+    policy.worker = scenario.into_worker();
+    Ok((policy, evaluated))
+}
+
+/// Returns the stack that the user names.
+pub(super) fn one_stack(context: &CommandContext, written: &str) -> Result<StackIndex> {
     let mut found = context
         .project
         .stacks
@@ -188,12 +200,7 @@ fn in_scenario(
         let message = format!("`{}` does not name exactly one stack", printable(written));
         return Err(ProgramError::usage(message).hint("`orch list` shows the stacks"));
     };
-    let facts = context.run_facts(&[])?;
-    let mut scenario = Scenario::new(&context.project, policy.worker, facts);
-    let asked = (policy.number, policy.timeout);
-    let evaluated = scenario.evaluate(asked, (stack, state), None)?;
-    policy.worker = scenario.into_worker();
-    Ok((policy, evaluated))
+    Ok(stack)
 }
 
 /// Reads the input from a file, a pipe or a sample.

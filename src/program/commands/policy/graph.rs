@@ -11,7 +11,7 @@ use orch::project::Project;
 use orch::project::policy::OnPolicyError;
 use orch::project::stack::StackIndex;
 use orch::report::{JsonDocument, PolicyArrow, PolicyGraph};
-use orch::run::workflow::StackNames;
+use orch::run::workflow::{NamedStack, StackNames};
 
 use super::scenario::{EndState, Scenario};
 use crate::program::commands::{CommandContext, Reads};
@@ -53,7 +53,7 @@ pub(super) fn graph(chdir: &[PathBuf], args: &PolicyGraphArgs) -> Result<ExitSta
     let names = StackNames::new(&project.stacks, BTreeSet::new());
     let mut scenario = Scenario::new(project, policies.worker, facts);
     let mut arrows: BTreeMap<(StackIndex, EndState, StackIndex), Vec<String>> = BTreeMap::new();
-    let mut unknown: BTreeMap<(String, String), StackIndex> = BTreeMap::new();
+    let mut unknown: BTreeMap<(String, String), (StackIndex, &str)> = BTreeMap::new();
     let mut has_failed = false;
     for (stack, _) in project.stacks.iter() {
         for &position in policies.attached.to_stack(stack) {
@@ -69,14 +69,21 @@ pub(super) fn graph(chdir: &[PathBuf], args: &PolicyGraphArgs) -> Result<ExitSta
                     Ok(answer) => {
                         for wanted in answer.trigger {
                             match names.find(&wanted) {
-                                Some(to) => {
+                                NamedStack::One(to) => {
                                     let by = arrows.entry((stack, state, to)).or_default();
                                     if by.last() != Some(name) {
                                         by.push(name.clone());
                                     }
                                 }
-                                None => {
-                                    unknown.entry((name.clone(), wanted)).or_insert(stack);
+                                NamedStack::Ambiguous(..) => {
+                                    let why = "that is the id of one stack and the path of another";
+                                    let key = (name.clone(), wanted);
+                                    unknown.entry(key).or_insert((stack, why));
+                                }
+                                NamedStack::Unknown => {
+                                    let why = "no stack has that id or path";
+                                    let key = (name.clone(), wanted);
+                                    unknown.entry(key).or_insert((stack, why));
                                 }
                             }
                         }
@@ -95,11 +102,11 @@ pub(super) fn graph(chdir: &[PathBuf], args: &PolicyGraphArgs) -> Result<ExitSta
             }
         }
     }
-    for ((policy, wanted), stack) in unknown {
+    for ((policy, wanted), (stack, why)) in unknown {
         let path = printable(project.stacks[stack].path.as_str()).into_owned();
         let wanted = printable(&wanted).into_owned();
         console::warning(&format!(
-            "the policy `{policy}` names `{wanted}` after `{path}`, but no stack has that id or path"
+            "the policy `{policy}` names `{wanted}` after `{path}`, but {why}"
         ));
     }
     write(project, arrows, args.format)?;

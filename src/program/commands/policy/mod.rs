@@ -2,6 +2,7 @@
 
 mod eval;
 mod graph;
+mod input;
 mod samples;
 mod scenario;
 mod schema;
@@ -27,6 +28,7 @@ use crate::program::error::Result;
     after_help = "\
 Examples:
   orch policy validate                                load every policy of the project
+  orch policy input --stack net > failed.json         an input to try policies with
   orch policy eval retry --input failed.json          the answer for an input
   orch policy eval retry --stack net --state FAILED   the same if a stack had just failed
   orch policy eval policies/retry.rego --input -      the same for a file, and an input from a pipe
@@ -43,6 +45,7 @@ pub(crate) enum PolicyCommand {
     Eval(eval::PolicyEvalArgs),
     Test(test::TestArgs),
     Graph(graph::PolicyGraphArgs),
+    Input(input::PolicyInputArgs),
     Samples(samples::SamplesArgs),
     Schema(schema::SchemaArgs),
     Validate(validate::PolicyValidateArgs),
@@ -53,6 +56,7 @@ pub(super) fn policy(chdir: &[PathBuf], command: &PolicyCommand) -> Result<ExitS
         PolicyCommand::Eval(args) => eval::eval(chdir, args),
         PolicyCommand::Test(args) => test::test(chdir, args),
         PolicyCommand::Graph(args) => graph::graph(chdir, args),
+        PolicyCommand::Input(args) => input::input(chdir, args),
         PolicyCommand::Samples(args) => samples::samples(chdir, args),
         PolicyCommand::Schema(_) => schema::schema(),
         PolicyCommand::Validate(args) => validate::validate(chdir, args),

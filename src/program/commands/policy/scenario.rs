@@ -1,4 +1,4 @@
-//! The input of policies in an imagined run of all stacks that is over except for one turn.
+//! The input of policies in an imagined run: all turns have finished, and one has just ended.
 
 use std::time::Duration;
 
@@ -93,6 +93,14 @@ impl<'p> Scenario<'p> {
             self.put(stack, EndState::Finished);
         }
         Ok(evaluated.map_err(anyhow::Error::from)?)
+    }
+
+    /// Returns the input of such an evaluation, with all lists, as JSON.
+    pub(super) fn input(&mut self, stack: StackIndex, state: EndState) -> String {
+        self.put(stack, state);
+        let turn = self.turn(stack, state, None);
+        let input = workflow::input(&turn, &self.stacks[stack.get()], &self.facts);
+        self.worker.with_lists(&input).to_string()
     }
 
     pub(super) fn into_worker(self) -> Worker {

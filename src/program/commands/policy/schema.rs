@@ -8,7 +8,7 @@ use orch::exit::ExitStatus;
 use crate::program::console;
 use crate::program::error::Result;
 
-/// Of the input of policies.
+/// The JSON Schema of the input of policies.
 const SCHEMA: &str = include_str!("schema.json");
 
 /// Print the JSON Schema of the input of policies

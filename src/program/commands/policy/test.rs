@@ -113,7 +113,7 @@ fn below(directory: &Path, path: &Path) -> Result<BTreeSet<PathBuf>> {
         })?;
         if entry.file_type().is_dir() {
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // A directory that the user named is searched, whatever its name.
+            // A directory that the user names is searched, whatever its name.
             if entry.depth() > 0 && (is_hidden || is_marked(entry.path())) {
                 walk.skip_current_dir();
             }

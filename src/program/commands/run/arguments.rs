@@ -19,7 +19,7 @@ use super::safeguard_flags::SafeguardArgs;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 
-/// Clap would ask for a command beside `--resume`.
+/// Clap would require a command beside `--resume`.
 const RUN_USAGE: &str = "orch run [OPTIONS] [--] COMMAND…
        orch run [OPTIONS] --resume [RUN]";
 
@@ -183,7 +183,7 @@ pub(crate) struct DisableCheckArgs {
 }
 
 impl DisableCheckArgs {
-    /// Returns the values that they stand for.
+    /// Returns the corresponding values.
     pub(crate) fn keywords(&self) -> impl Iterator<Item = SafeguardKeyword> {
         let flags = [
             (
@@ -206,7 +206,7 @@ impl DisableCheckArgs {
     }
 }
 
-/// How long commands may take, and when they are tried again.
+/// Timeouts and retries of commands.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Attempts")]
 pub(crate) struct AttemptArgs {
@@ -251,7 +251,6 @@ pub(crate) struct AttemptArgs {
     pub(crate) retry_backoff: Option<Duration>,
 }
 
-/// Which earlier run to resume.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Resuming", group = ArgGroup::new("earlier").multiple(true))]
 pub(crate) struct ResumeArgs {
@@ -299,7 +298,7 @@ impl ResumeArgs {
     }
 }
 
-/// Parses how many commands run at once.
+/// Parses a number of commands that run at once.
 pub(in crate::program::commands) fn jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
     if text == "auto" {
         let one = NonZeroUsize::MIN;
@@ -308,7 +307,7 @@ pub(in crate::program::commands) fn jobs(text: &str) -> Result<NonZeroUsize, &'s
     text.parse().map_err(|_| "not `auto` or a number from 1")
 }
 
-/// Parses how many stacks with a tag run at once.
+/// Parses a tag with the number of its stacks that run at once.
 fn limit(text: &str) -> Result<TagLimit, String> {
     let parts = text.split_once('=').filter(|(tag, _)| !tag.is_empty());
     let (tag, number) = parts.ok_or("not of the form TAG=N")?;
@@ -320,7 +319,7 @@ fn limit(text: &str) -> Result<TagLimit, String> {
     Ok(TagLimit { tag, at_once })
 }
 
-/// Parses how many attempts follow the first.
+/// Parses a number of retries.
 fn retries() -> impl TypedValueParser<Value = u32> {
     clap::value_parser!(u32).range(0..i64::from(MAX_ATTEMPTS))
 }
@@ -330,7 +329,7 @@ fn exit_status() -> impl TypedValueParser<Value = i32> {
     clap::value_parser!(i32).range(1..=255)
 }
 
-/// Parses a pattern of output.
+/// Parses a regular expression for output.
 fn pattern(text: &str) -> Result<String, String> {
     match patterns(&[text]) {
         Ok(_) => Ok(text.to_owned()),
@@ -338,7 +337,7 @@ fn pattern(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a duration of some length, as `90s` or `1h 30m`.
+/// Parses a positive duration, such as `90s` or `1h 30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let duration = duration_or_zero(text)?;
     if duration.is_zero() {
@@ -396,7 +395,7 @@ mod tests {
         let is_neighbour = |id: &clap::Id| neighbours.contains(&id);
         for arg in all.get_arguments() {
             let id = arg.get_id();
-            // It also gets what the state names.
+            // It also fetches commits that the state names.
             let is_fetch = id.as_str() == "fetch";
             let is_known = SELECTION.contains(&id.as_str()) || is_neighbour(id) || is_fetch;
             assert!(is_known, "{id}");

@@ -1,8 +1,8 @@
-//! `orch run --dry-run`: what would run, and what would follow.
+//! `orch run --dry-run`: prints the commands, and with policies the follow-ups.
 
 use std::io::Write as _;
 
-use orch::command::run::{FollowedRun, PreparedCommand};
+use orch::command::run::{PreparedCommand, PreparedRunPolicies};
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 use orch::project::stack::{StackIndex, Stacks};
@@ -19,11 +19,11 @@ use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
 
-/// Shows what would run; with policies, also what would follow if all succeeds.
+/// Prints the commands that would run; with policies, also the follow-ups if all commands succeed.
 pub(super) fn dry_run(
     context: &CommandContext,
     prepared: &PreparedCommand,
-    followed: Option<FollowedRun>,
+    followed: Option<PreparedRunPolicies>,
     reports: &Reports,
 ) -> Result<ExitStatus> {
     let PreparedCommand { run, command } = prepared;
@@ -38,7 +38,7 @@ pub(super) fn dry_run(
     Ok(report::status(status, are_written))
 }
 
-/// Prints what would run, unless a report goes to the same place.
+/// Prints the commands, unless a report is written to the same stream.
 fn show(
     context: &CommandContext,
     sequence: &[StackIndex],
@@ -59,9 +59,9 @@ fn show(
     Ok(out.flush()?)
 }
 
-/// Shows what would run and what would follow, in the sequence of a serial run.
+/// Prints the commands and the follow-ups, in the sequence of a serial run.
 fn show_followed(
-    followed: FollowedRun,
+    followed: PreparedRunPolicies,
     stacks: &Stacks,
     run: &PreparedRun,
     command: &RunCommand,

@@ -1,4 +1,4 @@
-//! `orch run --events`: lets other programs follow a run.
+//! `orch run --events`: writes the events of a run for other programs.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,7 +12,6 @@ use crate::program::commands::reports::{check_place, resolved};
 use crate::program::commands::working_directory;
 use crate::program::error::{ProgramError, Result};
 
-/// Where the events of the run go.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
 pub(crate) struct EventArgs {
@@ -30,7 +29,7 @@ pub(crate) struct EventArgs {
 }
 
 impl EventArgs {
-    /// Opens the descriptor, if the flag names one. Must precede all files that orch opens itself.
+    /// Opens the descriptor, if the flag names one. Call it before `orch` opens any file.
     pub(super) fn descriptor(&self) -> Result<Option<File>> {
         let Some(Destination::Descriptor(number)) = &self.events else {
             return Ok(None);
@@ -44,7 +43,7 @@ impl EventArgs {
         Err(ProgramError::usage(message))
     }
 
-    /// Returns the file that is meant, if one is, after a check that it can be written.
+    /// Returns the file that the flag names, if any, after a check that it can be written.
     pub(super) fn file(&self, chdir: &[PathBuf]) -> Result<Option<PathBuf>> {
         let Some(Destination::File(typed)) = &self.events else {
             return Ok(None);
@@ -55,7 +54,7 @@ impl EventArgs {
         Ok(Some(file))
     }
 
-    /// Begins to write to the descriptor that was opened, or to the file.
+    /// Begins to write to the open descriptor, or to the file.
     pub(super) fn stream(
         descriptor: Option<File>,
         file: Option<PathBuf>,

@@ -1,9 +1,8 @@
-//! The flags of `orch run` about exit statuses: those of commands, and its own.
+//! Flags of `orch run` about exit statuses: those of commands, and its own.
 
 use clap::Args;
 use orch::project::attempt::ExitCodes;
 
-/// What exit statuses mean.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Exit statuses")]
 pub(crate) struct ExitCodeArgs {
@@ -26,7 +25,6 @@ pub(crate) struct ExitCodeArgs {
 }
 
 impl ExitCodeArgs {
-    /// Returns what the flags say about exit statuses.
     pub(crate) fn exit_codes(&self) -> ExitCodes {
         let said = |codes: &[i32]| (!codes.is_empty()).then(|| codes.into());
         ExitCodes {

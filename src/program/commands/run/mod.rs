@@ -1,9 +1,9 @@
 //! `orch run`
 
 mod arguments;
-mod carried_out;
 mod dry_run;
 mod events;
+mod execute;
 mod exit_codes;
 mod options;
 pub(super) mod output;
@@ -31,7 +31,7 @@ pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
 use self::events::EventArgs;
 use self::output::OutputMode;
-pub(crate) use self::recorded::flag_on_record;
+pub(crate) use self::recorded::contradicting_flag;
 use super::reports::Reports;
 use super::{CommandContext, ReadStatus, Reads, find_project, note_unmarked};
 use crate::program::error::{ProgramError, Result};
@@ -76,10 +76,10 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
         Prepared::Nothing(nothing) => return Ok(end(&context, nothing, args, &reports)),
     };
     let stream = EventArgs::stream(descriptor, events)?;
-    carried_out::carry_out(chdir, args, &context, locked, how, stream, &reports)
+    execute::execute(chdir, args, &context, locked, how, stream, &reports)
 }
 
-/// Ends a run in which nothing is to be done.
+/// Ends a run that has nothing to do.
 fn end(
     context: &CommandContext,
     nothing: Box<NothingToRun>,
@@ -97,10 +97,10 @@ fn end(
     }
 }
 
-/// Returns what of git is needed.
+/// Returns which parts of git the run reads.
 fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     if args.resume.is_wanted() {
-        // What has changed since decides whether the run can be resumed.
+        // Changes since the earlier run decide whether it can be resumed.
         return Reads::CHANGES;
     }
     let reads = args.select.reads();
@@ -110,7 +110,7 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
     let is_unguarded =
         OF_STATUS.iter().all(is_off) || !args.eval && !guards(&args.command, disabled, &[]);
-    // The journal names what is not committed, whether or not safeguards are off.
+    // The journal lists uncommitted files, whether or not safeguards are disabled.
     let reads = reads.with_status(if is_unguarded {
         ReadStatus::Rough
     } else {
@@ -119,12 +119,12 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     if args.record.no_record {
         reads
     } else {
-        // A run on record has the digests of inputs.
+        // A recorded run has the digests of inputs.
         reads.with_listing()
     }
 }
 
-/// Checks that there is a command, and only one: that of an earlier run cannot be said anew.
+/// Checks that there is a command, and only one: a resumed run has the command of the earlier run.
 fn check_command(args: &RunArgs) -> Result<()> {
     let Some(name) = args.command.first() else {
         return Ok(());
@@ -146,7 +146,7 @@ fn check_command(args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// Finds the project, in a state in which git can be asked about it.
+/// Finds the project, and hides `.orch` from git before git is read.
 fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
     let found = find_project(chdir)?;
     if !found.is_marked() && args.resume.is_wanted() {
@@ -168,7 +168,7 @@ fn find(chdir: &[PathBuf], args: &RunArgs) -> Result<LocatedProject> {
         && found.is_marked()
         && let Ok(Some(place)) = GuardedFolder::find(&found.root)
     {
-        // What is wrong with it is said when the run begins.
+        // The run reports the failure when it begins.
         _ = place.hide();
     }
     Ok(found)

@@ -1,4 +1,4 @@
-//! What the flags of `orch run` ask.
+//! Turns the flags of `orch run` into options of the library.
 
 use orch::command::run::{PolicyOptions, ResumeOptions, RunOptions};
 use orch::context::RollbackFlags;
@@ -11,7 +11,7 @@ use super::arguments::{OnErrorArg, RunArgs};
 use super::record_flags::RecordAs;
 
 impl RunArgs {
-    /// Returns what the flags ask, given the safeguards that they switch off.
+    /// Returns the options, given the disabled safeguards.
     pub(super) fn options(&self, disabled: Disabled) -> RunOptions {
         let resume = self.resume.is_wanted().then(|| ResumeOptions {
             run: self.resume.resume.clone().unwrap_or("last".to_owned()),

@@ -1,9 +1,8 @@
-//! The flags of `orch run` that are about policies.
+//! Flags of `orch run` about policies.
 
 use clap::{Args, ValueEnum};
 use orch::project::policy::PolicyRun;
 
-/// Whether policies follow a run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct PolicyFlags {
@@ -30,7 +29,6 @@ pub(crate) struct PolicyFlags {
     pub(crate) metadata: Vec<String>,
 }
 
-/// What the turns of a run are to policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PoliciesArg {
     /// Tracked runs, which deploy

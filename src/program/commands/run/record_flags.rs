@@ -1,10 +1,9 @@
-//! The flags that say whether a run is put on record in the state.
+//! Flags about recording a run in the state.
 
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-/// Whether a run is put on record.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Record the run in the state, whatever its command is: as an apply, or as a destroy
@@ -32,12 +31,11 @@ pub(crate) struct RecordArgs {
     #[arg(long, conflicts_with = "no_record")]
     pub(crate) allow_rollback: bool,
 
-    /// How long to wait for the lock of the state
+    /// How long to wait for the state lock
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     pub(crate) lock_timeout: Option<Duration>,
 }
 
-/// What a run is recorded as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RecordAs {
     /// It applies the configuration

@@ -1,4 +1,4 @@
-//! What a resumed run takes from the record of the earlier run, and flags that contradict it.
+//! Flags that a resumed run takes from the earlier run, and flags that contradict it.
 
 use std::ffi::OsString;
 
@@ -7,11 +7,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::program::commands::neighbour_flags::NEIGHBOURS;
 use crate::program::error::ProgramError;
 
-/// What a resumed run takes over and no flag may change, besides the command and [`SELECTION`]: the
-/// direction, and whether the command is evaluated.
+/// Flags whose values a resumed run takes from the earlier run, besides the command and
+/// [`SELECTION`]. They cannot be overridden.
 pub(super) const RECORDED: [&str; 2] = ["reverse", "eval"];
 
-/// What selects stacks (clap leaves the group of `SelectArgs` empty, since another one is part of it).
+/// Flags that select stacks. (Clap leaves the group of `SelectArgs` empty, since it contains
+/// another group.)
 pub(in crate::program::commands) const SELECTION: [&str; 13] = [
     "changed",
     "base",
@@ -28,10 +29,9 @@ pub(in crate::program::commands) const SELECTION: [&str; 13] = [
     NEIGHBOURS,
 ];
 
-/// Returns what is wrong with a command line that resumes a run and gives a flag whose value is that
-/// of the earlier run, given what clap says of it and what was typed: clap would show a usage that
-/// asks for a command.
-pub(crate) fn flag_on_record(
+/// Returns the error if a flag contradicts the resumed run, given clap's error and the typed
+/// arguments. Clap's own usage line would ask for a command.
+pub(crate) fn contradicting_flag(
     error: &clap::Error,
     typed: impl Iterator<Item = OsString>,
 ) -> Option<ProgramError> {
@@ -46,7 +46,7 @@ pub(crate) fn flag_on_record(
             _ => {}
         }
     }
-    // Without what follows their names: `--match <GLOB>`, `--resume [<RUN>]`.
+    // Without their values: `--match <GLOB>`, `--resume [<RUN>]`.
     let end = |flag: &str| flag.find([' ', '[', '=']).unwrap_or(flag.len());
     let names = flags.iter().map(|flag| &flag[..end(flag)]);
     let is_resuming = |name: &&str| ["--resume", "--only-failed"].contains(name);

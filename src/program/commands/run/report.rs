@@ -1,4 +1,4 @@
-//! The reports of a run that is over, has nothing to do, or is a dry run.
+//! The reports of a run that has ended, has nothing to do, or is a dry run.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use orch::run::request::{PreparedRun, RunRequest};
 use crate::program::commands::CommandContext;
 use crate::program::commands::reports::Reports;
 
-/// Writes the reports of a run that is over. Returns whether all of them were written.
+/// Writes the reports of a run that has ended. Returns whether all of them were written.
 pub(super) fn ended(
     root: &Path,
     record: Option<RunRecord>,
@@ -74,8 +74,8 @@ fn write(
     reports.write(&shown, logs)
 }
 
-/// Returns the exit status after the reports: a report that could not be written changes it only if
-/// nothing else went wrong.
+/// Returns the exit status after the reports: a failed report changes it only if nothing else
+/// failed.
 pub(super) fn status(status: ExitStatus, are_written: bool) -> ExitStatus {
     match status.number() {
         0 | 2 if !are_written => ExitStatus::External,

@@ -4,7 +4,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use orch::project::config::SafeguardKeyword;
 
-/// Which safeguards are disabled.
 #[derive(Debug, Args)]
 pub(crate) struct SafeguardArgs {
     /// Disable these safeguards
@@ -39,7 +38,7 @@ pub(crate) struct SafeguardArgs {
     pub(crate) disable_all_safeguards: bool,
 }
 
-/// Parses the names of safeguards, which the library has.
+/// Parses the names of safeguards.
 fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
     let explained = SafeguardKeyword::ALL.map(|keyword| {
         PossibleValue::new(keyword.name()).help(match keyword {

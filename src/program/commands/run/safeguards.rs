@@ -1,4 +1,4 @@
-//! The safeguards of `orch run`: what the user disables, and what violates the others.
+//! The disabled safeguards of `orch run`.
 
 use orch::project::config::SafeguardKeyword;
 use orch::run::safeguard::Disabled;
@@ -7,21 +7,21 @@ use super::RunArgs;
 use super::safeguard_flags::SafeguardArgs;
 use crate::program::error::{ProgramError, Result};
 
-/// The variables that disable safeguards where the command line does not; the first that is set counts.
+/// Variables that disable safeguards if no flag does; the first that is set counts.
 const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"];
 
-/// Reads which safeguards the user disables for this run.
+/// Returns the disabled safeguards of a run.
 pub(super) fn of_run(args: &RunArgs) -> Result<Disabled> {
     let old_names = args.disable_checks.keywords();
     disabled(&args.safeguards, old_names, args.dry_run)
 }
 
-/// Reads the same for the run that a dry run describes.
+/// Returns the disabled safeguards of the run that a dry run describes.
 pub(super) fn in_force(args: &RunArgs) -> Result<Disabled> {
     disabled(&args.safeguards, args.disable_checks.keywords(), false)
 }
 
-/// Reads which safeguards the user disables, also by what else stands for their names.
+/// Returns the disabled safeguards, including those that old flags and variables disable.
 pub(in crate::program::commands) fn disabled(
     args: &SafeguardArgs,
     others: impl Iterator<Item = SafeguardKeyword>,
@@ -42,7 +42,7 @@ pub(in crate::program::commands) fn disabled(
             .map_err(|bad| ProgramError::usage(format!("in --disable-safeguards: {bad}")));
     }
     if is_dry_run {
-        // No safeguard plays a part, so what a variable says of them does not either.
+        // The run uses no safeguards, so the variables do not matter.
         return Ok(Disabled::default());
     }
     let set = VARIABLES.into_iter().find_map(|name| {

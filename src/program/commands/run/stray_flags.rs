@@ -1,4 +1,4 @@
-//! Flags of `orch run` after the command, which gets them: `orch run make deploy --changed`.
+//! Flags of `orch run` after the command, which receives them: `orch run make deploy --changed`.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -10,11 +10,11 @@ use super::RunArgs;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::console;
 
-/// The longest command line that is shown as a whole.
+/// The longest command line that is shown whole.
 const MOST_SHOWN: usize = 120;
 
-/// Notes which words after the command are flags of `orch run`, unless a `--` before the command
-/// passes them on purpose.
+/// Notes arguments of the command that are flags of `orch run`, unless a `--` before the command
+/// shows that this is intended.
 pub(super) fn note(args: &RunArgs) {
     if args.quiet {
         return;
@@ -28,7 +28,7 @@ pub(super) fn note(args: &RunArgs) {
     }
 }
 
-/// Returns the note, given what was typed before the command.
+/// Returns the note, given the arguments before the command.
 fn text(before: &[OsString], command: &[OsString]) -> Option<String> {
     if before.last().is_some_and(|word| word == "--") {
         return None;
@@ -69,7 +69,7 @@ fn text(before: &[OsString], command: &[OsString]) -> Option<String> {
 }
 
 /// Returns the flags that control in which stacks a command runs and how. Tools rarely have flags
-/// of these names, unlike those for output, attempts and reports.
+/// with these names, unlike those for output, attempts and reports.
 fn steering() -> Vec<Arg> {
     let selecting = SelectArgs::augment_args(Command::new("select"));
     let all = RunArgs::augment_args(Command::new("run"));
@@ -84,7 +84,7 @@ fn steering() -> Vec<Arg> {
     own.filter(|arg| !arg.is_positional()).cloned().collect()
 }
 
-/// Returns how many words a flag takes, with its value, if a word is this flag.
+/// Returns how many words a flag takes, including its value, if a word is this flag.
 fn length(arg: &Arg, word: &OsStr) -> Option<usize> {
     let word = word.to_str()?.strip_prefix("--")?;
     let (name, value) = match word.split_once('=') {

@@ -108,7 +108,7 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatu
         RunsCommand::Show(args) => args.format,
         RunsCommand::Logs(_) | RunsCommand::Report(_) | RunsCommand::Prune(_) => Format::Text,
     };
-    let result = carry_out(chdir, command);
+    let result = dispatch(chdir, command);
     if let Err(error) = &result
         && matches!(error.kind(), ErrorKind::Refused | ErrorKind::Usage)
         && format == Format::Json
@@ -121,7 +121,7 @@ pub(super) fn runs(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatu
     result
 }
 
-fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
+fn dispatch(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     let found = find_project(chdir)?;
     if !found.is_marked() {
         return Err(ProgramError::refused(
@@ -142,7 +142,7 @@ fn carry_out(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     }
 }
 
-/// Returns the runs of a project, if it has ever had one.
+/// Returns the runs of a project, if it has any.
 fn all(root: &Path) -> Result<Option<Runs>> {
     let place = GuardedFolder::find(root).context("no runs can be read")?;
     let runs = place.map(Runs::find).transpose();
@@ -166,12 +166,12 @@ fn no_runs() -> ProgramError {
     ProgramError::refused(FindError::NoRuns.to_string()).hint("start one with `orch run COMMAND`")
 }
 
-/// Recognises a stack in the place of the run, and suggests its logs of the last run.
+/// Detects a stack in the place of the run, and suggests its logs of the last run.
 fn check_run(runs: Option<&Runs>, directory: &ProjectPath, written: &str) -> Result<()> {
     let Some(runs) = runs else {
         return Ok(());
     };
-    // A short name may well be the end of an id.
+    // A short name may be the end of an id.
     let lower = written.to_ascii_lowercase();
     let is_no_run = match runs.id(written) {
         Ok(id) => id.ends_with(&lower) && !id.starts_with(&lower),
@@ -243,7 +243,7 @@ fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Resul
         return Err(ProgramError::usage("`orch runs report` needs `--report`"));
     }
     let (runs, shown) = shown(runs, &args.run)?;
-    // Something other than orch occupies the path of the logs.
+    // Something else occupies the path of the logs.
     let folder = runs
         .logs(&shown.record.header.run)
         .context("no logs can be read")?;

@@ -95,7 +95,6 @@ pub(crate) enum StateCommand {
     Recover(write::RecoverArgs),
 }
 
-/// How a command that writes does so.
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
     /// Show the changes without writing them
@@ -122,7 +121,7 @@ impl WriteArgs {
 
 pub(super) fn state(chdir: &[PathBuf], command: &StateCommand) -> Result<ExitStatus> {
     let format = command.format();
-    let result = carry_out(chdir, command, format);
+    let result = dispatch(chdir, command, format);
     if let Err(error) = &result
         && !error.is_silent()
         && format == Format::Json
@@ -157,7 +156,7 @@ impl StateCommand {
     }
 }
 
-fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
+fn dispatch(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Result<ExitStatus> {
     let open = |reads| open(chdir, format, reads);
     if let StateCommand::Adopt(args) = command {
         let reads = args.select.reads().with_listing();
@@ -200,7 +199,6 @@ fn carry_out(chdir: &[PathBuf], command: &StateCommand, format: Format) -> Resul
     say(format, &written)
 }
 
-/// Opens the state of the project around the working directory.
 fn open(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<CommandContext> {
     let found = find_project(chdir)?;
     state::check_root(&found)?;
@@ -210,7 +208,7 @@ fn open(chdir: &[PathBuf], format: Format, reads: Reads) -> Result<CommandContex
     Ok(context)
 }
 
-/// Says what was written.
+/// Prints what was written.
 fn say(format: Format, written: &Written) -> Result<ExitStatus> {
     let mut out = console::stdout();
     match format {

@@ -123,7 +123,7 @@ pub(crate) struct ImportArgs {
 /// Remove the lock of a run that no longer exists
 ///
 /// The run can then record nothing more; its records are kept, and its unfinished stacks count as
-/// interrupted. A run that gave a sign of life within the last two minutes may be alive: look at
+/// interrupted. A run that sent a heartbeat within the last two minutes may be alive: look at
 /// its CI job first. If the record of the run is damaged or missing, --force gives up its
 /// unreadable part.
 #[derive(Debug, Args)]
@@ -132,7 +132,7 @@ pub(crate) struct UnlockArgs {
     #[arg(value_name = "CODE")]
     pub(super) code: String,
 
-    /// Do so even if the run gave a sign of life within two minutes, or its record is damaged or missing
+    /// Do so even if the run sent a heartbeat within two minutes, or its record is damaged or missing
     #[arg(long)]
     pub(super) force: bool,
 
@@ -168,7 +168,7 @@ fn serial(text: &str) -> std::result::Result<u64, &'static str> {
     serial.map_err(|_| "a serial is a number; `orch state backups` lists them")
 }
 
-/// Selects the stacks, and records them. Returns nothing if there are none.
+/// Selects the stacks, and records them. Returns `None` if there are none.
 pub(super) fn adopt(
     chdir: &[PathBuf],
     args: &AdoptArgs,

@@ -1,4 +1,4 @@
-//! The backends: where a document can be.
+//! The backends of the state.
 
 use super::values::Values;
 use crate::diagnostic::{Code, Diagnostic};
@@ -96,7 +96,7 @@ pub struct AzureBackend {
     pub endpoint: Option<String>,
 }
 
-/// Evaluates the backend; `None` if something about it is wrong or not known.
+/// Evaluates the backend; `None` if some of it is invalid or unknown.
 pub(super) fn config(
     values: &mut Values<'_>,
     (kind, span): (BackendKind, Span),
@@ -106,7 +106,7 @@ pub(super) fn config(
     let endpoint = values.text("backend.endpoint");
     let endpoint = endpoint.and_then(|endpoint| checked_endpoint(values, endpoint));
     let has = |values: &Values<'_>, name: &str| values.span(&format!("backend.{name}")).is_some();
-    // What is set and wrong has been reported, and must not count as not set.
+    // Invalid attributes were reported, and must not count as unset.
     let is_wrong =
         has(values, "key") && key.is_none() || has(values, "endpoint") && endpoint.is_none();
     let config = match kind {
@@ -165,7 +165,7 @@ fn required(values: &mut Values<'_>, name: &str, kind: BackendKind, span: Span) 
     values.text(&path)
 }
 
-/// Checks a key or a path, and takes the `.json` off its end.
+/// Checks a key or a path, and removes the `.json` at its end.
 fn checked_key(values: &mut Values<'_>, path: &str, key: &str) -> Option<String> {
     let base = key.strip_suffix(".json").unwrap_or(key);
     let is_file = path == "backend.path";
@@ -211,8 +211,8 @@ fn checked_endpoint(values: &mut Values<'_>, endpoint: String) -> Option<String>
             .parse::<std::net::IpAddr>()
             .is_ok_and(|address| address.is_loopback());
     let problem = match scheme {
-        _ if host.is_empty() => Some("this names no host"),
-        _ if authority.contains('@') => Some("this names a user"),
+        _ if host.is_empty() => Some("the host is missing"),
+        _ if authority.contains('@') => Some("a user is not allowed here"),
         "https" => None,
         "http" if is_loopback => None,
         "http" => Some("this is not encrypted"),
@@ -222,7 +222,7 @@ fn checked_endpoint(values: &mut Values<'_>, endpoint: String) -> Option<String>
         return Some(endpoint);
     };
     let message = "`endpoint` cannot be used".to_owned();
-    let help = "write an address with `https://`; `http://` is only for this machine itself";
+    let help = "write an address with `https://`; `http://` is allowed only for this machine";
     values.invalid("backend.endpoint", message, problem, help);
     None
 }

@@ -1,7 +1,7 @@
 //! `config.state`: the project and namespace of the state, its backend, and which commands are recorded.
 //!
-//! Expressions may use `env`. They are evaluated when something asks for the state, so that a variable
-//! that only CI has is missed only there; what needs no variable is checked with everything else.
+//! Expressions may use `env`. They are evaluated when a command needs the state, so that a variable that only CI has
+//! is missed only there; everything else is checked with the rest of the project.
 
 mod backend;
 mod record;
@@ -27,7 +27,7 @@ pub const NAMESPACE_VARIABLE: &str = "ORCH_NAMESPACE";
 
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// How many backups are kept if nothing else is configured.
+/// The default number of backups.
 const DEFAULT_BACKUPS: u32 = 20;
 
 const MAX_NAME: usize = 64;
@@ -36,10 +36,10 @@ const STATE: [&str; 3] = ["project", "namespace", "backups"];
 
 const LOCK: [&str; 1] = ["expires"];
 
-/// The shortest time after which a lock expires: its holder must be able to give several signs of life.
+/// The shortest time until a lock expires: its holder must be able to send several heartbeats.
 const MIN_EXPIRY: Duration = Duration::from_mins(1);
 
-/// The lists of patterns, in the order in which the last of two that match equally well wins.
+/// The lists of patterns. Of two equally good matches, the later list wins.
 const RECORD: [&str; 3] = ["apply", "destroy", "never"];
 
 /// `config.state`, as written.
@@ -56,12 +56,12 @@ pub struct StateConfig {
     pub project: String,
     pub namespace: String,
     pub backups: usize,
-    /// After how long without a sign of life of its holder others may take the lock over, if they may.
+    /// After how long without a heartbeat of its holder others may take the lock over, if they may.
     pub lock_expires: Option<Duration>,
     pub backend: BackendConfig,
 }
 
-/// Reads a block into what is known of the state.
+/// Reads a block into the state's configuration.
 pub(super) fn read(
     known: &mut Option<StateBlock>,
     block: &Block,
@@ -81,8 +81,7 @@ pub(super) fn read(
 }
 
 impl StateBlock {
-    /// Reads the block, or adds another one of the same directory to `before`. What is imported does not
-    /// override.
+    /// Reads the block, or merges it into `before` from the same directory. Imported settings don't override.
     fn read(
         before: Option<Self>,
         block: &Block,
@@ -181,7 +180,7 @@ impl StateBlock {
             Some(_) if imported => return,
             Some((_, first)) => {
                 problems.push(
-                    Diagnostic::error(Code::DuplicateBlock, "the state has one backend")
+                    Diagnostic::error(Code::DuplicateBlock, "only one backend is allowed")
                         .label(span, "second backend")
                         .label(first, "first backend")
                         .help("remove one of them"),
@@ -198,7 +197,7 @@ impl StateBlock {
         self.span
     }
 
-    /// Checks what needs no variable of the host.
+    /// Checks everything that needs no variable of the host.
     pub(super) fn check(&self, problems: &mut Vec<Diagnostic>) {
         let mut values = Values::new(&self.attributes, HostVariables::NotAsked);
         _ = self.config(&mut values, None);
@@ -220,7 +219,7 @@ impl StateBlock {
         }
     }
 
-    /// Evaluates which commands are recorded; see [`Self::evaluate`].
+    /// Evaluates the patterns of recorded commands; see [`Self::evaluate`].
     pub fn patterns(
         &self,
         host: &dyn Fn(&str) -> Option<String>,
@@ -234,7 +233,7 @@ impl StateBlock {
         }
     }
 
-    /// Evaluates which commands destroy: of the lists in `record`, only `destroy` is needed. See
+    /// Evaluates the patterns of destroying commands: of the lists in `record`, only `destroy` is needed. See
     /// [`Self::evaluate`].
     pub fn destroying(
         &self,
@@ -259,7 +258,7 @@ impl StateBlock {
             let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
                 .label(self.span, "no `project` in this block");
             values.problems.push(diagnostic.help(
-                "write a name that no other project has that shares the backend: `project = \"acme-infra\"`",
+                "write a name that is unique among the projects in this backend: `project = \"acme-infra\"`",
             ));
             None
         };
@@ -310,7 +309,7 @@ fn lock_expires(values: &mut Values<'_>) -> Option<Duration> {
 const NAME_HELP: &str =
     "use letters, digits, `-` and `_`, at most 64, the first a letter or a digit";
 
-/// Returns what is wrong with the name of a project or a namespace.
+/// Returns the problem with the name of a project or a namespace.
 fn name_problem(name: &str) -> Option<&'static str> {
     let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match name.as_bytes() {

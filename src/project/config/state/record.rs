@@ -1,4 +1,4 @@
-//! Which commands are recorded: `record { apply = ["make deploy"] }`.
+//! The recorded commands: `record { apply = ["make deploy"] }`.
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -12,11 +12,11 @@ use crate::source::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordKind {
-    /// It brings about what the configuration says.
+    /// It applies the configuration.
     Apply,
-    /// It removes what is there.
+    /// It destroys the resources.
     Destroy,
-    /// The configuration or a flag says that it is not recorded.
+    /// The configuration or a flag excludes it from recording.
     Never,
 }
 
@@ -73,7 +73,7 @@ impl RecordPattern {
         })
     }
 
-    /// Returns what two patterns have in common that match the same commands.
+    /// Returns a form that is equal for patterns that match the same commands.
     fn meaning(&self) -> (&str, &[String], Vec<&str>) {
         let mut options: Vec<&str> = self.options.iter().map(String::as_str).collect();
         options.sort_unstable();
@@ -108,8 +108,8 @@ impl RecordPatterns {
         RecordPatterns(BUILT_IN.clone())
     }
 
-    /// Returns the pattern by which a command destroys what a stack has built, also in part; `None` if it does
-    /// not. What the configuration says of the built-in patterns does not matter.
+    /// Returns the pattern by which a command destroys resources of a stack, possibly only some; `None` if it
+    /// doesn't. Configured exceptions to the built-in patterns have no effect.
     pub fn destroys(
         &self,
         command: &[OsString],
@@ -131,8 +131,8 @@ impl RecordPatterns {
             .then(|| format!("{TERRAGRUNT} destroy"))
     }
 
-    /// Returns what a command is recorded as. `environment` looks up the environment that the command gets. Of the
-    /// patterns that match, the one with the most words decides; among equals, what records less.
+    /// Returns how a command is recorded. `environment` looks up the command's environment. Of the patterns that
+    /// match, the one with the most words decides; among equals, the one that records less.
     pub fn recognize(
         &self,
         command: &[OsString],
@@ -150,7 +150,7 @@ impl RecordPatterns {
     }
 }
 
-/// A command, as far as patterns can tell.
+/// A command, as patterns see it.
 struct CommandWords {
     program: String,
     /// Those that follow it, except for switches of Terraform that are switched off.
@@ -207,7 +207,7 @@ fn built_in() -> Vec<(RecordPattern, RecordKind)> {
     patterns
 }
 
-/// What the commands of each list in `record` are recorded as.
+/// The kind of recording of each list in `record`.
 pub(super) const LISTS: [RecordKind; 3] =
     [RecordKind::Apply, RecordKind::Destroy, RecordKind::Never];
 
@@ -246,7 +246,7 @@ pub(super) fn patterns(values: &mut Values<'_>, lists: &[RecordKind]) -> RecordP
             own.push((pattern, recorded, written.span));
         }
     }
-    // What is configured replaces what is built in.
+    // Configured patterns replace built-in ones.
     let mut all = BUILT_IN.clone();
     all.retain(|(pattern, _)| {
         own.iter()

@@ -17,13 +17,13 @@ use crate::source::{Span, Spanned};
 
 #[derive(Clone, Copy)]
 pub(super) enum HostVariables<'a> {
-    /// What needs a variable is not evaluated.
+    /// Values with variables are not evaluated.
     NotAsked,
     /// Looks up a variable.
     Known(&'a dyn Fn(&str) -> Option<String>),
 }
 
-/// Evaluates attributes by path and collects what is wrong with them.
+/// Evaluates attributes by path, and collects problems.
 pub(super) struct Values<'a> {
     attributes: &'a HashMap<String, Attribute>,
     host: HostVariables<'a>,
@@ -63,7 +63,7 @@ impl<'a> Values<'a> {
 
     fn wrong_type(&mut self, path: &str, expected: &str, span: Span, value: &Value) {
         let message = format!("`{path}` must be {expected}");
-        // What comes from a variable must not be shown.
+        // Values from variables must not be shown.
         let label = format!("this is {}", value.type_name());
         self.problems
             .push(Diagnostic::error(Code::WrongType, message).label(span, label));
@@ -104,7 +104,7 @@ impl<'a> Values<'a> {
         number
     }
 
-    /// Returns the texts of a list, each with its own place where the list is written out.
+    /// Returns the strings of a list, each with its own place if the list is a literal.
     pub(super) fn texts(&mut self, path: &str) -> Vec<Spanned<String>> {
         let Some((attribute, answer)) = self.value(path) else {
             return Vec::new();
@@ -158,7 +158,7 @@ impl Namespaces for Env<'_> {
             return Ok(None);
         }
         let Some(&(variable, span)) = path.rest.first() else {
-            let message = "`env` is used with the name of a variable here: `env.NAME`";
+            let message = "`env` needs the name of a variable here: `env.NAME`";
             return Err(Diagnostic::error(Code::UnavailableName, message)
                 .label(path.span, "all variables")
                 .into());

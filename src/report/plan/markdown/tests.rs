@@ -109,7 +109,7 @@ impl Printed {
 }
 
 #[test]
-fn what_needs_attention_comes_first_and_what_tools_say_is_folded() {
+fn plan_page_puts_problems_first_and_folds_tool_output() {
     let mut entries = vec![
         entry("/blocked", PlannedAction::Update, "it differs"),
         entry(
@@ -374,7 +374,7 @@ fn a_text_that_is_too_long_loses_its_middle() {
 }
 
 #[test]
-fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
+fn plan_page_cuts_its_table() {
     let paths: Vec<String> = (10..40).map(|number| format!("/stack-{number}")).collect();
     let entries = paths
         .iter()
@@ -421,7 +421,7 @@ fn the_table_comes_before_what_tools_say_and_is_cut_itself() {
 
 /// Every count in the summary has as many digits as a large project could need.
 #[test]
-fn what_is_never_left_out_has_room_on_the_smallest_page() {
+fn plan_page_has_room_for_its_fixed_parts() {
     let mut entries: Vec<PlanEntry> = (0..40_000)
         .map(|number| {
             let action = [

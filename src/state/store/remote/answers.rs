@@ -1,4 +1,4 @@
-//! What a store answered last. `object_store` reports neither its time nor, with most errors, its status.
+//! The last answer of a store. `object_store` reports neither its time nor, with most errors, its status.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -135,7 +135,7 @@ impl HttpService for Listening {
     }
 }
 
-/// Returns what is in the first element of an XML text with this name.
+/// Returns the content of the first element of an XML text with this name.
 fn element(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;

@@ -1,4 +1,4 @@
-//! Credentials where the client of the store does not find them itself.
+//! Credentials that the client of the store does not find itself.
 
 use std::env;
 use std::fmt;
@@ -16,20 +16,20 @@ use serde::Deserialize;
 
 use crate::project::host::host_variable;
 
-/// Credentials that end so soon are asked for anew.
+/// Credentials are renewed this long before they expire.
 const MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long the machine may take to give credentials.
 const MACHINE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The exit statuses of an `aws` that does not know the command, or only stands in for the program.
+/// The exit statuses of an `aws` that lacks the command, or is only a placeholder for the program.
 const NOT_LOOKED: [i32; 3] = [2, 127, 252];
 
 /// The credentials that the program `aws` gives: it knows all the ways to get them.
 pub(super) struct AwsProgram {
     /// The profile; by default, the one that `aws` chooses.
     profile: Option<String>,
-    /// What the machine knows, where there is no `aws`.
+    /// The credentials of the machine, if there is no `aws`.
     machine: Option<AwsCredentialProvider>,
     known: Mutex<Option<Known>>,
 }
@@ -52,9 +52,9 @@ pub(super) enum NoCredentials {
     /// A profile is named, and gives none.
     #[error("no credentials for the profile `{profile}`: {why}")]
     Profile { profile: String, why: String },
-    /// No profile is named, and nobody has any.
+    /// No profile is set, and no source has credentials.
     #[error(
-        "no credentials were found, neither in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), nor by `aws configure export-credentials` ({program}), nor on this machine itself ({machine})"
+        "no credentials found: not in the environment (`AWS_ACCESS_KEY_ID`, `AWS_PROFILE`), not with `aws configure export-credentials` ({program}), and not on this machine ({machine})"
     )]
     Anywhere { program: String, machine: String },
 }
@@ -68,7 +68,7 @@ impl From<NoCredentials> for Error {
     }
 }
 
-/// What `aws configure export-credentials` writes.
+/// The output of `aws configure export-credentials`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Exported {
@@ -89,7 +89,7 @@ fn variable(name: &str) -> Option<String> {
     host_variable(name).filter(|value| !value.is_empty())
 }
 
-/// Returns the profile that the environment names, unless it has credentials itself.
+/// Returns the profile of the environment, unless it has credentials itself.
 pub(super) fn profile_of_environment() -> Option<String> {
     match variable("AWS_ACCESS_KEY_ID") {
         Some(_) => None,
@@ -97,7 +97,7 @@ pub(super) fn profile_of_environment() -> Option<String> {
     }
 }
 
-/// Returns whether the environment has credentials for S3, or says who gives them.
+/// Returns whether the environment has credentials for S3, or a source of them.
 pub(super) fn are_in_environment() -> bool {
     let has = |names: &[&str]| names.iter().all(|name| variable(name).is_some());
     has(&["AWS_ACCESS_KEY_ID"])
@@ -116,7 +116,7 @@ pub(super) fn of_machine() -> Result<Option<AwsCredentialProvider>> {
     if is_disabled.is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(None);
     }
-    // Only its credentials are used. A machine elsewhere may leave every request without an answer.
+    // Only its credentials are used. On other machines, its requests may hang.
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name("unused")
         .with_client_options(ClientOptions::new().with_timeout(MACHINE_TIMEOUT))
@@ -160,7 +160,7 @@ impl AwsProgram {
         }
     }
 
-    /// Credentials that `aws` finds by itself, or if there is no such program, those of the machine.
+    /// Uses the credentials of `aws` or, without that program, those of the machine.
     pub(super) fn or_machine(machine: Option<AwsCredentialProvider>) -> Self {
         AwsProgram {
             profile: None,
@@ -198,20 +198,22 @@ impl AwsProgram {
                 .code()
                 .is_some_and(|code| NOT_LOOKED.contains(&code))
             {
-                return Err(wrong("this `aws` does not know that command: update it"));
+                return Err(wrong(
+                    "this version of `aws` does not have that command: update it",
+                ));
             }
-            // Before that, it may explain how it is used.
+            // The lines before may be its usage.
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said
                 .lines()
                 .rev()
                 .map(str::trim)
                 .find(|line| !line.is_empty());
-            return Err(wrong(said.unwrap_or("it failed without saying why")));
+            return Err(wrong(said.unwrap_or("it failed without an error message")));
         }
-        // The text holds secrets, which an error would quote.
+        // Errors quote the text, which holds secrets.
         let exported: Exported = serde_json::from_slice(&output.stdout)
-            .map_err(|_| wrong("`aws` wrote something that holds no credentials"))?;
+            .map_err(|_| wrong("`aws` printed no credentials"))?;
         let credential = AwsCredential {
             key_id: exported.access_key_id,
             secret_key: exported.secret_access_key,
@@ -242,10 +244,10 @@ impl AwsProgram {
         }
         let machine = match &self.machine {
             None => "`AWS_EC2_METADATA_DISABLED` is set".to_owned(),
-            Some(_) if has_looked => "`aws` has looked there too".to_owned(),
+            Some(_) if has_looked => "`aws` looked there too".to_owned(),
             Some(machine) => match machine.get_credential().await {
                 Ok(credential) => return Ok(credential),
-                Err(_) => "its metadata service did not give any".to_owned(),
+                Err(_) => "its metadata service returned none".to_owned(),
             },
         };
         let program = why;

@@ -1,7 +1,6 @@
 //! A bucket as a store: S3, Google Cloud Storage, Azure.
 //!
-//! Each request is waited for here, on the thread that asks: nobody else uses the runtime. Nothing is
-//! started before a backend of this kind is opened.
+//! Requests block the calling thread; the runtime has no other users. Nothing starts before a bucket is opened.
 
 mod answers;
 mod credentials;
@@ -40,10 +39,10 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a write is sent that the store refuses because of another one at the same time.
 const CONFLICTS: u32 = 5;
 
-/// How long it is before such a write is sent again, at first.
+/// The first pause before such a write is repeated.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The codes of errors that say that there is no such bucket.
+/// The error codes for a missing bucket.
 const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "InvalidBucketName"];
 
 /// The codes of a store that is at odds about a write with one at the same time. The condition may hold.
@@ -57,7 +56,7 @@ struct RemoteStore {
     s3: Option<AmazonS3Builder>,
     answers: LastResponse,
     runtime: Runtime,
-    /// What the addresses of objects begin with: `s3://acme-orch`.
+    /// The prefix of object addresses: `s3://acme-orch`.
     address: String,
 }
 
@@ -183,7 +182,7 @@ fn cannot_open(address: &str, error: &(dyn std::error::Error + 'static)) -> Stor
     }
 }
 
-/// Returns what an error and its causes say, each once: most repeat their cause.
+/// Returns the messages of an error and its causes without repetitions: most repeat their cause.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in causes(error).skip(1) {
@@ -203,7 +202,7 @@ fn causes<'e>(
     std::iter::successors(Some(error), |error| error.source())
 }
 
-/// Returns what kind of failure an answer is, and what it says.
+/// Returns the kind of failure of an answer, and its message.
 fn failure(answer: &StoreResponse) -> (StoreFailure, String) {
     let text = answer.text();
     match answer.status {
@@ -213,11 +212,11 @@ fn failure(answer: &StoreResponse) -> (StoreFailure, String) {
         403 => (StoreFailure::Other, format!("access is denied ({text})")),
         401 => (
             StoreFailure::Other,
-            format!("the credentials are not accepted ({text})"),
+            format!("the credentials were rejected ({text})"),
         ),
         409 => (
             StoreFailure::Transient,
-            format!("other writes get in the way ({text})"),
+            format!("other writes conflict ({text})"),
         ),
         501 => (
             StoreFailure::NotImplemented,
@@ -225,11 +224,11 @@ fn failure(answer: &StoreResponse) -> (StoreFailure, String) {
         ),
         408 | 429 | 500.. => (
             StoreFailure::Transient,
-            format!("the store has failed ({text})"),
+            format!("the store failed ({text})"),
         ),
         _ => (
             StoreFailure::Other,
-            format!("the store has refused the request ({text})"),
+            format!("the store refused the request ({text})"),
         ),
     }
 }
@@ -289,7 +288,7 @@ impl RemoteStore {
         self.runtime.block_on(request)
     }
 
-    /// Returns whether an answer says that there is no such object, rather than no such bucket.
+    /// Returns whether an answer reports a missing object, rather than a missing bucket.
     fn is_absent(&self, error: &Error) -> bool {
         let has_no_bucket = |answer: StoreResponse| answer.has_code(&NO_BUCKET);
         matches!(error, Error::NotFound { .. }) && !self.answers.last().is_some_and(has_no_bucket)
@@ -395,7 +394,7 @@ impl Store for RemoteStore {
                 tag: found.e_tag,
                 number: found.version,
             })),
-            // Without a body, the store does not say what is missing.
+            // Without a body, the answer doesn't distinguish a missing bucket from a missing object.
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.error("read", key, &error)),
         }

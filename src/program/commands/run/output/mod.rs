@@ -1,10 +1,9 @@
-//! What a run shows of what commands print, and who prints it.
+//! Shows a run and the output of its commands.
 //!
-//! With [`How::Live`] commands have our own streams, and there is nothing to do but to say what
-//! happens. Otherwise a thread of each command reads what it prints and writes its log; one further
-//! thread, the printer, receives the events and does all the rest, so that the run goes on, and signals
-//! are heard, while nobody reads what is printed. Only lines with a prefix are printed by the threads
-//! that read them.
+//! With [`OutputMode::Live`], commands have the streams of `orch`, and only events are printed.
+//! Otherwise a thread per command reads its output and writes its log. One further thread, the
+//! printer, receives the events and prints. The run and its signals do not wait for a slow reader.
+//! Only prefixed lines are printed by the threads that read them.
 
 mod painter;
 mod printer;
@@ -38,31 +37,28 @@ use crate::program::commands::run::arguments::{OutputArg, RunArgs};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
-/// What is shown of what commands print.
+/// How the output of commands is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::program::commands) enum OutputMode {
-    /// Commands have our own streams.
+    /// Commands have the streams of `orch`.
     Live,
     Captured {
-        /// What of it is shown.
         show: OutputFilter,
-        /// What commands print to.
         outlet: Outlet,
     },
 }
 
-/// What is shown of captured output.
+/// Which captured output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::program::commands) enum OutputFilter {
     /// All, each stack in one piece.
     Grouped,
     /// All, line by line.
     Prefixed,
-    /// That of failed stacks, each in one piece.
+    /// Failed stacks only, each in one piece.
     Errors,
-    /// Nothing.
     None,
-    /// Nothing, nor how the run goes: its caller says what came of it.
+    /// Nothing, not even events: the caller reports the result.
     Silent,
 }
 
@@ -74,7 +70,7 @@ impl OutputMode {
             && AutoStream::choice(&io::stderr()) != ColorChoice::Never
     }
 
-    /// Says that reports will lack something, if nothing is captured.
+    /// Notes that reports lack the output, if it is not captured.
     pub(in crate::program::commands) fn note_reports(self, args: &RunArgs) {
         if self == OutputMode::Live && args.reports.are_wanted() {
             console::note(
@@ -83,13 +79,12 @@ impl OutputMode {
         }
     }
 
-    /// Decides by the command line, by whether what commands print decides about further attempts, so
-    /// that it has to be read, by whether a CI system shows it, and by whether reports want it while
-    /// nobody can answer a prompt.
+    /// Chooses the mode by the flags. Also considers whether retries depend on the output, whether
+    /// a CI system shows it, and whether reports need it while no one can answer prompts.
     ///
     /// # Errors
     ///
-    /// If the command line contradicts itself.
+    /// If the flags contradict each other.
     pub(in crate::program::commands) fn new(
         args: &RunArgs,
         jobs: NonZeroUsize,
@@ -111,7 +106,7 @@ impl OutputMode {
                 if jobs.get() == 1
                     && !watches_output
                     && !args.pty
-                    && !is_nobody_there()
+                    && !is_unattended()
                     && (!args.reports.are_wanted() || io::stdin().is_terminal()) =>
             {
                 return Ok(OutputMode::Live);
@@ -135,8 +130,8 @@ impl OutputMode {
     }
 }
 
-/// Returns whether this is a CI job: nobody answers prompts, and the log is read later.
-pub(in crate::program::commands) fn is_nobody_there() -> bool {
+/// Returns whether this is a CI job: no one answers prompts, and the log is read later.
+pub(in crate::program::commands) fn is_unattended() -> bool {
     let is_ci = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
     match Folding::detect(|name| env::var(name).ok()) {
         // Its jobs have a terminal.
@@ -146,33 +141,31 @@ pub(in crate::program::commands) fn is_nobody_there() -> bool {
     }
 }
 
-/// What is to be known of a run to show it.
+/// The parts of a run that its output depends on.
 pub(in crate::program::commands) struct OutputConfig<'a> {
     pub(in crate::program::commands) how: OutputMode,
-    /// The command of each turn.
     pub(in crate::program::commands) commands: CommandLines,
     pub(in crate::program::commands) is_quiet: bool,
     pub(in crate::program::commands) jobs: NonZeroUsize,
     pub(in crate::program::commands) run_id: &'a str,
-    /// Where the logs go; without it the run is not on record, and they are gone when it is over.
+    /// The folder for logs; `None` if the run is not recorded, and its logs are temporary.
     pub(in crate::program::commands) logs: Option<PathBuf>,
-    /// Looks up how long stacks took in the past, if the display shows it.
+    /// Looks up earlier durations of stacks, if the display shows them.
     pub(in crate::program::commands) past: &'a dyn Fn() -> HashMap<String, Duration>,
 }
 
-/// Shows a run.
 pub(in crate::program::commands) enum Output {
     Live {
         turns: Turns,
         commands: CommandLines,
         is_quiet: bool,
-        /// The id of the run, if it is on record.
+        /// The id of the run, if it is recorded.
         run: Option<String>,
     },
     Captured(Captured),
 }
 
-/// Shows a run whose commands print to us.
+/// The display of a run with captured output.
 pub(in crate::program::commands) struct Captured {
     show: OutputFilter,
     outlet: Outlet,
@@ -190,7 +183,7 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// If there is no room for logs, or no thread can be started.
+    /// If the log folder cannot be created, or no thread can be started.
     pub(in crate::program::commands) fn new(root: &Path, shown: OutputConfig) -> Result<Self> {
         let (show, outlet) = match shown.how {
             OutputMode::Live => {
@@ -334,12 +327,12 @@ impl Sink for Output {
                 };
                 let follows = text.follows(event).filter(|_| !*is_quiet);
                 for line in line.into_iter().chain(follows) {
-                    // A stderr that does not work must not stop a run.
+                    // A broken stderr must not stop a run.
                     _ = console::stderr().write_all(line.as_bytes());
                 }
             }
             Output::Captured(captured) => {
-                // A printer that is gone has said why.
+                // A printer that has exited has reported why.
                 _ = captured
                     .to_printer
                     .send(TimedEvent(Instant::now(), event.clone()));
@@ -349,8 +342,8 @@ impl Sink for Output {
     }
 }
 
-/// Tells a command that colours are welcome although it does not print to a terminal itself, unless
-/// somebody else has told it something about that.
+/// Makes a command use colours although it does not print to a terminal, unless the user has
+/// decided.
 pub(in crate::program::commands) fn advertise_colour(task: &mut Task) {
     let no_color = task.environment.get("NO_COLOR").and_then(Option::as_ref);
     if no_color.is_none_or(String::is_empty) {

@@ -5,12 +5,12 @@ use std::io;
 
 use console::{Term, measure_text_width, truncate_str};
 
-/// Keeps lines at the bottom of the terminal behind stderr, each cut to its width.
+/// Shows lines at the bottom of stderr's terminal, each cut to its width.
 #[derive(Debug)]
 pub(super) struct Painter {
-    /// Gathers what is written, so that a change of all lines is one.
+    /// Buffers all lines, so that they change at once.
     terminal: Term,
-    /// How wide each of the lines is that are there.
+    /// The widths of the lines that are shown.
     widths: Vec<usize>,
 }
 
@@ -22,13 +22,14 @@ impl Painter {
         }
     }
 
-    /// Returns how many lines there is room for: the other half is for what is printed.
+    /// Returns how many lines there is room for: half the terminal, since the other half shows
+    /// output.
     pub(super) fn height(&self) -> usize {
         let (height, _) = self.terminal.size();
         usize::from(height) / 2
     }
 
-    /// Shows these lines instead of those before.
+    /// Replaces the shown lines.
     pub(super) fn show(&mut self, lines: &[String]) {
         let (_, width) = self.terminal.size();
         let width = usize::from(width);
@@ -36,7 +37,7 @@ impl Painter {
             .iter()
             .map(|line| truncate_str(line, width, "…"))
             .collect();
-        // A terminal that is gone shows nothing.
+        // A terminal that was closed shows nothing.
         _ = self.draw(&lines, rows(&self.widths, width));
         self.widths = lines.iter().map(|line| measure_text_width(line)).collect();
     }
@@ -53,7 +54,7 @@ impl Painter {
         self.terminal.flush()
     }
 
-    /// Takes the lines away until the next [`Painter::show`].
+    /// Removes the lines until the next [`Painter::show`].
     pub(super) fn clear(&mut self) {
         if !self.widths.is_empty() {
             self.show(&[]);
@@ -61,8 +62,8 @@ impl Painter {
     }
 }
 
-/// Returns how many rows lines of these widths take on a terminal of this width: one that has become
-/// narrower since they were drawn has broken them.
+/// Returns the number of rows that lines of these widths occupy. A terminal that has become
+/// narrower wraps lines.
 fn rows(widths: &[usize], width: usize) -> usize {
     let rows = widths.iter().map(|line| line.div_ceil(width.max(1)).max(1));
     rows.sum()

@@ -1,4 +1,4 @@
-//! The thread that prints what there is to see of a run.
+//! The thread that prints the progress and the output of a run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -15,10 +15,10 @@ use super::painter::Painter;
 /// How often the progress lines change.
 const REFRESH: Duration = Duration::from_millis(200);
 
-/// How long a log may stand still before it shows that the run does not.
+/// How long a log may be silent before a progress line is printed.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// An event for the printer, and when it happened.
+/// An event for the printer, with its time.
 pub(super) struct TimedEvent(pub(super) Instant, pub(super) RunEvent);
 
 pub(super) struct Printer {
@@ -31,16 +31,16 @@ pub(super) struct Printer {
     pub(super) painter: Option<Painter>,
     pub(super) logs: Arc<RunLogs>,
     pub(super) writers: Arc<Mutex<StreamWriters>>,
-    /// How earlier attempts of running turns failed, and after how long.
+    /// Failures and durations of earlier attempts of running turns.
     pub(super) failed: HashMap<TurnIndex, Vec<(Failure, Duration)>>,
-    /// The turns that were running when the run was interrupted: how each has ended is said once.
+    /// The turns that were running at an interrupt, whose ends are not yet printed.
     pub(super) interrupted: HashSet<TurnIndex>,
 }
 
 impl Printer {
-    /// Prints until the run is over.
+    /// Prints until the run has ended.
     pub(super) fn print(mut self, messages: &Receiver<TimedEvent>) {
-        // Lines that come and go at once are of no use to anybody.
+        // Progress lines must not flicker.
         let mut painted = Instant::now();
         let mut silent_since = Instant::now();
         let mut n_writes = 0;
@@ -139,7 +139,7 @@ impl Printer {
         });
     }
 
-    /// Prints something above the progress lines.
+    /// Prints a text above the progress lines.
     fn aside(&mut self, print: impl FnOnce(&mut Groups, RunText, &RunLogs, &mut StreamWriters)) {
         if let Some(painter) = &mut self.painter {
             painter.clear();

@@ -1,4 +1,5 @@
-//! Takes the output of one attempt: to its log, and to stdout and stderr line by line if wanted.
+//! Writes the output of one attempt to its log and, if requested, line by line to stdout and
+//! stderr.
 
 use std::io;
 use std::path::Path;
@@ -10,23 +11,22 @@ use orch::run::execute::Recorder;
 
 pub(super) struct AttemptRecorder {
     log: LogWriter,
-    /// Why nothing more is written to the log.
+    /// Why the log is incomplete.
     problem: Option<io::Error>,
     prefixed: Option<Prefixed>,
 }
 
-/// Prints lines with a prefix.
 struct Prefixed {
     writers: Arc<Mutex<StreamWriters>>,
     stdout: (Filter, PrefixedLines),
     stderr: (Filter, PrefixedLines),
-    /// Kept to be used again.
+    /// A reused buffer.
     room: Vec<u8>,
     lines: Vec<u8>,
 }
 
 impl AttemptRecorder {
-    /// Writes to a log. `prefixed` is what to put in front of lines, and where to print them.
+    /// Writes to a log. `prefixed` is the prefix of lines, and the streams to print them to.
     pub(super) fn new(
         log: LogWriter,
         prefixed: Option<(String, Arc<Mutex<StreamWriters>>)>,

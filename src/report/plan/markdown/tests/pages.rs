@@ -92,7 +92,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_page_is_too_long_and_nothing_on_it_stays_open(
+    fn plan_pages_fit_and_close_their_markup(
         stacks in prop::collection::vec(stack(), 0..20),
         limit in LEAST_MARKDOWN_BYTES..20_000,
     ) {

@@ -1,34 +1,34 @@
-//! Threads that attend to commands, one for each.
+//! Threads that wait for commands, one for each.
 //!
-//! Starting a thread costs a tenth of starting a command, so a thread whose command has ended gets the
-//! next one. This module doesn't know what they do.
+//! Starting a thread costs a tenth of starting a command, so a thread whose command has ended gets the next one. This
+//! module doesn't know the jobs.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// What a thread does.
+/// A job for a thread.
 pub(super) trait Job: Send + 'static {
-    /// Does it. Returns what reports that it is done.
-    fn carry_out(self) -> impl FnOnce();
+    /// Runs the job. Returns the function that reports its end.
+    fn execute(self) -> impl FnOnce();
 }
 
 /// The idle threads.
-pub(super) struct Attendants<J>(Arc<Mutex<Vec<JobSender<J>>>>);
+pub(super) struct WorkerPool<J>(Arc<Mutex<Vec<JobSender<J>>>>);
 
-/// Where a thread gets its jobs, each with the thread itself, which is idle again afterwards.
-type JobSender<J> = Sender<(J, Attendant<J>)>;
+/// The channel for jobs of a thread. Each job comes with the worker itself, which is idle again when that is dropped.
+type JobSender<J> = Sender<(J, JobWorker<J>)>;
 
 /// A thread without a job. Dropped without one, it is idle again.
-pub(super) struct Attendant<J> {
+pub(super) struct JobWorker<J> {
     idle: Arc<Mutex<Vec<JobSender<J>>>>,
     inbox: Option<JobSender<J>>,
 }
 
-impl<J> Default for Attendants<J> {
+impl<J> Default for WorkerPool<J> {
     fn default() -> Self {
-        Attendants(Arc::default())
+        WorkerPool(Arc::default())
     }
 }
 
@@ -36,16 +36,16 @@ fn lock<T>(idle: &Mutex<T>) -> MutexGuard<'_, T> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<J: Job> Attendants<J> {
+impl<J: Job> WorkerPool<J> {
     /// Returns an idle thread, or a new one.
     ///
     /// # Errors
     ///
     /// If there is none and none can be started.
-    pub(super) fn take(&self) -> io::Result<Attendant<J>> {
+    pub(super) fn take(&self) -> io::Result<JobWorker<J>> {
         let idle = lock(&self.0).pop();
         let inbox = idle.map_or_else(start, Ok)?;
-        Ok(Attendant {
+        Ok(JobWorker {
             idle: self.0.clone(),
             inbox: Some(inbox),
         })
@@ -54,10 +54,10 @@ impl<J: Job> Attendants<J> {
 
 /// Starts a thread, which ends when no job can reach it.
 fn start<J: Job>() -> io::Result<JobSender<J>> {
-    let (inbox, jobs) = mpsc::channel::<(J, Attendant<J>)>();
+    let (inbox, jobs) = mpsc::channel::<(J, JobWorker<J>)>();
     thread::Builder::new().spawn(move || {
         for (job, own) in jobs {
-            let tell = job.carry_out();
+            let tell = job.execute();
             // The receiver may want the next thread at once.
             drop(own);
             tell();
@@ -66,11 +66,11 @@ fn start<J: Job>() -> io::Result<JobSender<J>> {
     Ok(inbox)
 }
 
-impl<J> Attendant<J> {
+impl<J> JobWorker<J> {
     /// Gives it a job.
-    pub(super) fn attend(mut self, job: J) {
+    pub(super) fn run(mut self, job: J) {
         if let Some(inbox) = self.inbox.take() {
-            let own = Attendant {
+            let own = JobWorker {
                 idle: self.idle.clone(),
                 inbox: Some(inbox.clone()),
             };
@@ -80,7 +80,7 @@ impl<J> Attendant<J> {
     }
 }
 
-impl<J> Drop for Attendant<J> {
+impl<J> Drop for JobWorker<J> {
     fn drop(&mut self) {
         lock(&self.idle).extend(self.inbox.take());
     }

@@ -1,4 +1,4 @@
-//! `orch run` from its first command to its exit status.
+//! Executes `orch run`, from its first command to its exit status.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ use crate::program::commands::reports::Reports;
 use crate::program::console;
 use crate::program::error::Result;
 
-pub(super) fn carry_out(
+pub(super) fn execute(
     chdir: &[PathBuf],
     args: &RunArgs,
     context: &CommandContext,
@@ -43,7 +43,7 @@ pub(super) fn carry_out(
             past: &|| past_durations(root, &begun.command),
         },
     )?;
-    let ended = begun.carry_out(Box::new(output))?;
+    let ended = begun.execute(Box::new(output))?;
     let are_written = report::ended(root, ended.record, ended.logs.as_ref(), reports);
     let status = report::status(ended.status?, are_written);
     if let Some(run) = ended.resumable {

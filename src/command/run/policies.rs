@@ -1,4 +1,4 @@
-//! A run with policies: which they are, what they are told, and what may follow.
+//! Policies in `orch run`: which are loaded, their input, and the follow-ups that they may add.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -28,26 +28,26 @@ use crate::run::workflow::{
 };
 use crate::state::document::Document;
 
-/// The word of a journal for turns that are tasks.
+/// The journal's word for turns that are tasks.
 const TASK: &str = "task";
 
-/// The way out where policies cannot be told of what is on record.
+/// The fix if policies cannot see the state.
 const NOT_READ: &str =
     "policies see the recorded states of stacks; with `--no-record`, they are not read";
 
-/// What it takes to let policies follow a run.
-pub struct FollowedRun {
+/// The policies of a prepared run.
+pub struct PreparedRunPolicies {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
-    /// The turns of earlier runs that policies are asked about first, by their positions in the workflow.
+    /// The turns of earlier runs that policies evaluate first, by position in the workflow.
     unevaluated: Vec<usize>,
-    /// What goes on record of the policies.
+    /// The journal's record of the policies.
     pub(super) record: PoliciesRecord,
-    /// The command of what follows.
+    /// The command of follow-ups.
     pub command: RunCommand,
 }
 
-/// Returns what the turns of a run are to policies.
+/// Returns how policies treat the turns of a run.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub(super) fn mode(
     let is_reverse = run.direction() == Direction::Reverse;
     let flags = &options.policies;
     let recording = options.settings.recording;
-    // Without a record, nothing but these makes policies follow.
+    // Without a record, only these flags turn policies on.
     if recording == Some(RecordKind::Never) && flags.mode.is_none() && resumed.is_none() {
         return without_policies(options);
     }
@@ -99,7 +99,7 @@ pub(super) fn mode(
         let mut turns = turns.clone();
         turns.any(|(&stack, task)| destroys(&patterns, command.of(stack), &task.environment))
     };
-    // Regardless of what is put on record in the state.
+    // Regardless of what the state records.
     let is_destroy = || [kind, found].contains(&Some(RecordKind::Destroy)) || destroys_somewhere();
     if is_reverse || is_destroy() {
         let what = if is_reverse {
@@ -127,7 +127,7 @@ pub(super) fn mode(
     Ok(mode)
 }
 
-/// Returns that no policies follow; refuses flags that need some.
+/// Returns that policies are off; refuses flags that need them.
 fn without_policies(options: &RunOptions) -> Result<PolicyRun> {
     let useless = [
         ("--followup", options.policies.followup.is_some()),
@@ -141,7 +141,7 @@ fn without_policies(options: &RunOptions) -> Result<PolicyRun> {
     }
 }
 
-/// Returns what tells commands that apply from those that destroy.
+/// Returns the patterns that distinguish commands that apply from those that destroy.
 fn patterns(context: &Context) -> Result<RecordPatterns> {
     let Some(block) = &context.project.settings.state else {
         return Ok(RecordPatterns::built_in());
@@ -160,8 +160,8 @@ fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Envir
     found.is_some_and(|it| it.recorded == RecordKind::Destroy)
 }
 
-impl FollowedRun {
-    /// Prepares a run for its policies. What is wrong with these goes to the problems.
+impl PreparedRunPolicies {
+    /// Prepares the policies of a run. Their errors are added to the problems.
     pub(super) fn prepare(
         context: &mut Context,
         options: &RunOptions,
@@ -202,7 +202,7 @@ impl FollowedRun {
         });
         let settings = project.settings.policies;
         let workflow = Workflow::new(run.id.clone(), names, settings, earlier, turns);
-        Ok(FollowedRun {
+        Ok(PreparedRunPolicies {
             follower: context.follower(policies, facts, workflow),
             followups,
             unevaluated,
@@ -211,12 +211,12 @@ impl FollowedRun {
         })
     }
 
-    /// Gives the turns of a run that are follow-ups of an earlier one their command, and puts on record what
-    /// the policies need to know.
+    /// Gives turns that are follow-ups of an earlier run their command, and records the facts that
+    /// policies need.
     ///
     /// # Errors
     ///
-    /// If such a command cannot be run.
+    /// If such a command cannot run.
     pub(super) fn complete(&self, run: &mut PreparedRun) -> Result<()> {
         run.policies = Some(self.record.clone());
         let workflow = self.follower.workflow();
@@ -242,7 +242,7 @@ impl FollowedRun {
         Ok(())
     }
 
-    /// Returns which of the turns that the run begins with have the command of follow-ups, and not that of the run.
+    /// Returns which first turns of the run have the command of follow-ups instead of the run's.
     pub fn have_own_command(&self) -> Vec<bool> {
         let workflow = self.follower.workflow();
         let turns = &workflow.turns()[workflow.position(TurnIndex::new(0))..];
@@ -250,7 +250,7 @@ impl FollowedRun {
         turns.iter().map(|it| has_own && it.is_followup).collect()
     }
 
-    /// Returns the commands of what may follow.
+    /// Returns the commands of possible follow-ups.
     pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
         let followups = self.followups.iter_mut();
         followups.filter_map(|followup| match &mut followup.work {
@@ -259,19 +259,19 @@ impl FollowedRun {
         })
     }
 
-    /// Keeps a stack from being run as a follow-up.
+    /// Keeps a stack from running as a follow-up.
     pub(super) fn refuse(&mut self, stack: StackIndex, why: String) {
         self.followups[stack.get()].work = FollowUpWork::Command(Err(why));
     }
 
-    /// Returns the command of a follow-up of a stack, if it can be run.
+    /// Returns the command of a stack's follow-up, if it can run.
     pub(super) fn task(&self, stack: StackIndex) -> Option<&Task> {
         command_of(&self.followups[stack.get()]).ok()
     }
 
     /// Returns the turns of the run and their follow-ups, if all succeed.
     pub fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
-        let FollowedRun {
+        let PreparedRunPolicies {
             follower,
             followups,
             unevaluated,
@@ -282,12 +282,12 @@ impl FollowedRun {
         follower.foresee(schedule, unevaluated, place, |_| ExpectedEnd::Success(None))
     }
 
-    /// Tells the policies what is on record of stacks in the state: in a document of it if there is one, else in
-    /// what is read now. A run that leaves the state alone does not read it.
+    /// Gives policies the recorded facts of stacks, from `document` or else from the state. A run
+    /// that does not use the state does not read it.
     ///
     /// # Errors
     ///
-    /// If the document cannot be used, or git cannot answer.
+    /// If the document is unusable, or git fails.
     pub(super) fn recall(
         &mut self,
         context: &mut Context,
@@ -308,13 +308,13 @@ impl FollowedRun {
         Ok(())
     }
 
-    /// Lets the policies follow a run that has begun.
+    /// Adds the policies to a run that has begun.
     pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
         session.follow(self.follower, self.followups, self.unevaluated, 0)
     }
 }
 
-/// Returns the command of a follow-up, or why it cannot be run.
+/// Returns the command of a follow-up, or why it cannot run.
 fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
     match &followup.work {
         FollowUpWork::Command(task) => task.as_ref().map_err(String::as_str),
@@ -322,7 +322,7 @@ fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
     }
 }
 
-/// Returns what goes on record of the policies of a run, but for who asked for its turns.
+/// Returns the journal's record of a run's policies, without who requested the turns.
 fn record(
     context: &Context,
     options: &RunOptions,
@@ -360,7 +360,7 @@ fn record(
     }
 }
 
-/// Returns the turns that a run begins with, and who asked for them where that is not the run itself.
+/// Returns the first turns of a run, and who requested those that the run itself did not.
 fn turns(
     context: &Context,
     mode: PolicyRun,
@@ -388,7 +388,7 @@ fn turns(
     (turns.collect(), asked)
 }
 
-/// Returns what a follow-up of each stack is made of, and its command.
+/// Returns the data and the command of each stack's follow-up.
 fn followups(
     context: &mut Context,
     followup: Option<&str>,
@@ -446,7 +446,7 @@ fn followups(
         let task = match (wrong.remove(&stack), &attempts) {
             (Some(problem), _) => Err(problem),
             (None, Err(_)) => Err("its retries are not configured correctly".to_owned()),
-            // Only now its words and its environment are known.
+            // Its arguments and its environment are known only now.
             (None, Ok(_)) if destroys(&patterns, command.of(stack), &environment) => {
                 Err("it would destroy, and no follow-up may do that".to_owned())
             }

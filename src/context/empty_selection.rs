@@ -1,4 +1,4 @@
-//! Why a path names no stack, and why a selection is empty.
+//! Explains why a path matches no stack, and why a selection is empty.
 
 use super::Context;
 use crate::path::{KeyFilter, ProjectPath};
@@ -6,14 +6,14 @@ use crate::printable::{command_line, count, printable};
 use crate::selection::select::{DirectoryMatch, Obstacle, Query, Selection};
 
 impl Context {
-    /// Explains that the quotes around a key are missing, if the path names a stack once they are added.
+    /// Suggests quotes around a key, if the path with quotes names a stack.
     pub fn without_quotes(&self, written: &str) -> Option<String> {
         let quoted = quoted_key(written)?;
         let found = self.project.stacks.written(&self.directory, &quoted).ok()?;
         (found.len() > 0).then(|| missing_quotes(quoted))
     }
 
-    /// Explains why a path names no stack. `written` is the path as the user wrote it.
+    /// Explains why a path matches no stack. `written` is the path as the user wrote it.
     pub fn why_no_stack(&self, path: &ProjectPath, written: &str) -> String {
         let stacks = &self.project.stacks;
         if let (directory, Some(key)) = KeyFilter::split(written)
@@ -51,15 +51,14 @@ impl Context {
         }
     }
 
-    /// Returns the nearest directory above a path that is a stack, made printable.
+    /// Returns the nearest ancestor of a path that is a stack, made printable.
     pub fn stack_around(&self, path: &ProjectPath) -> Option<String> {
         let stacks = &self.project.stacks;
         let above = stacks.nearest_above(path).first()?;
         Some(printable(stacks[above].path.directory().as_str()).into_owned())
     }
 
-    /// Explains an empty selection.
-    pub fn why_nothing(&self, query: &Query, selection: &Selection) -> String {
+    pub fn explain_empty_selection(&self, query: &Query, selection: &Selection) -> String {
         let stacks = &self.project.stacks;
         let directory = &query.directory;
         let shown = printable(directory.as_str());
@@ -161,13 +160,13 @@ impl Context {
     }
 }
 
-/// Returns a path with quotes around the key at its end, if it has one without quotes.
+/// Returns the path with quotes around the key at its end, if it has an unquoted key.
 pub fn quoted_key(written: &str) -> Option<String> {
     let (path, key) = KeyFilter::split_unquoted(written)?;
     Some(format!("{path}{}", KeyFilter::One(key)))
 }
 
-/// Returns the explanation for a path that lacks the quotes around its key.
+/// Describes the missing quotes.
 pub fn missing_quotes(quoted: String) -> String {
     let word = command_line(&[quoted.into()]);
     format!("the quotes around the key are missing; in a shell, write `{word}`")

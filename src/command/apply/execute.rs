@@ -1,4 +1,4 @@
-//! Carries a plan out: asks for approval, locks the state, prepares its turns.
+//! Applies a verified plan: asks for approval, locks the state, prepares and runs the turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::Apply;
 use super::approve::{ApprovedPlan, Consent, approve, rejected};
-use super::followed::{ApplyPolicies, Following, earlier_workflow};
 use super::lock::{HeldLock, action_of, before_planning};
+use super::policies::{ApplyPolicies, PolicyContext, earlier_workflow};
 use super::unconfirmed::{Unconfirmed, plan_again};
 use super::verified::VerifiedPlan;
 use crate::change::EntryIndex;
@@ -34,12 +34,14 @@ use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
 use crate::selection::reference::{ReferenceKind, ReferenceTarget};
 
 impl Apply<'_> {
-    /// Carries out the rest of the plan. Fails even after success if stacks with something to do
-    /// were not changed.
-    pub fn carry_out(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
+    /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
+    pub fn execute(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
         let plan = &self.saved.plan;
-        let kept: Vec<&str> = plan.kept_back().map(|entry| entry.stack.as_str()).collect();
+        let kept: Vec<&str> = plan
+            .blocked_changes()
+            .map(|entry| entry.stack.as_str())
+            .collect();
         if let Some(names) = first_names(&kept) {
             let stacks = counted(kept.len(), "stack is", "stacks are");
             self.notices
@@ -65,7 +67,7 @@ impl Apply<'_> {
     ) -> Result<ExitStatus> {
         let mut verified = self.first_verified(&mut held)?;
         self.verification().check_drift(&verified.context.project)?;
-        let is_left = self.is_left(&verified)?;
+        let has_work_left = self.has_work_left(&verified)?;
         let earlier = verified
             .policies
             .as_ref()
@@ -76,13 +78,13 @@ impl Apply<'_> {
         if verified.policies.is_none() {
             self.warn_of_open_followups(&verified);
         }
-        // What only brings the record up to date needs no approval.
+        // Updating only the state needs no approval.
         let to_do = verified.to_do(self.saved);
-        let is_asked = is_left && !to_do.is_silent();
+        let is_asked = has_work_left && !to_do.is_silent();
         let n_destroys = to_do.n_destroys();
         let resources = self.unapproved_resources(&verified, &to_do);
         if is_asked && !self.approval.covers(n_destroys, &resources) {
-            // Whoever is asked may end the process, which would leave the checkouts behind.
+            // The process may be killed at the prompt, which would leave the checkouts behind.
             commits = Commits::default();
             // Other runs must not wait during the prompt.
             held = None;
@@ -106,9 +108,9 @@ impl Apply<'_> {
             None => (new_id(&verified.context.project.root), None),
         };
         if !is_held {
-            lock = self.lock(&mut verified, &run, is_left)?;
+            lock = self.lock(&mut verified, &run, has_work_left)?;
         }
-        if !is_left {
+        if !has_work_left {
             let policies = verified.policies.as_ref();
             let left = policies
                 .map(|policies| policies.unplanned(&verified.context))
@@ -116,7 +118,7 @@ impl Apply<'_> {
             if let Some(policies) = policies {
                 self.check_failed_followups(&verified, policies)?;
             }
-            if left.stacks.is_empty() && self.saved.plan.kept_back().next().is_none() {
+            if left.stacks.is_empty() && self.saved.plan.blocked_changes().next().is_none() {
                 self.notices.note(&self.nothing_left(&verified));
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
@@ -126,10 +128,10 @@ impl Apply<'_> {
             drop((lock, verified));
             return self.keep(&left, ExitStatus::Success);
         }
-        // Whoever was asked, or waited for the lock, may have waited for hours.
+        // The prompt, or the wait for the lock, may have taken hours.
         if consent != Consent::NotAsked || lock.is_some() && !is_held {
             verified = self.verify(Some(&verified), lock.as_mut())?;
-            if !self.is_left(&verified)? {
+            if !self.has_work_left(&verified)? {
                 self.notices
                     .note("nothing to do: another run has applied it meanwhile");
                 return Ok(ExitStatus::Success);
@@ -165,8 +167,8 @@ impl Apply<'_> {
         Ok(status)
     }
 
-    /// Checks that the plan holds. If a plan file does not, the run that holds the lock may be in the middle of the
-    /// same plan: then it is checked again once that run has ended, as far as `--lock-timeout` allows.
+    /// Verifies the plan. If a plan file is stale, the run that holds the lock may be applying the
+    /// same plan. Then the plan is verified again after that run, within `--lock-timeout`.
     fn first_verified(&self, held: &mut Option<HeldLock>) -> Result<VerifiedPlan> {
         let found = self.verify(None, held.as_mut().map(|held| &mut held.lock));
         let waits = self.is_from_file && held.is_none() && self.lock_timeout.is_some();
@@ -183,8 +185,8 @@ impl Apply<'_> {
         self.verify(None, held.as_mut().map(|held| &mut held.lock))
     }
 
-    /// Returns the resources in kept stacks that are destroyed without the approval of a plan file,
-    /// a flag or the configuration.
+    /// Returns the destroyed resources in kept stacks that no plan file, flag or configuration
+    /// approves.
     fn unapproved_resources(
         &self,
         verified: &VerifiedPlan,
@@ -203,7 +205,7 @@ impl Apply<'_> {
         all.filter(|it| left.contains(it.stack)).collect()
     }
 
-    /// Warns of follow-ups that earlier runs have left open, and that are not run since policies are off.
+    /// Warns of unfinished follow-ups of earlier runs, which do not run because policies are off.
     fn warn_of_open_followups(&self, verified: &VerifiedPlan) {
         let earlier = earlier_workflow(
             &verified.context,
@@ -233,8 +235,8 @@ impl Apply<'_> {
         warn_of_unevaluated(&self.notices, earlier.unevaluated.len());
     }
 
-    /// Checks that nothing that followed has failed: without the journals of earlier runs, which may be on another
-    /// machine, nobody can go on with it.
+    /// Checks that no follow-up has failed. Only the journals of earlier runs, which may be on
+    /// another machine, allow to continue.
     fn check_failed_followups(
         &self,
         verified: &VerifiedPlan,
@@ -267,7 +269,7 @@ impl Apply<'_> {
         .hint(format!("to plan the rest, run `{}`", plan_again(&failed))))
     }
 
-    /// Notes that there is nothing to do; for a plan in a file, also when it was applied.
+    /// Returns the note that there is nothing to do, and for a plan file, when it was applied.
     fn nothing_left(&self, verified: &VerifiedPlan) -> String {
         let document = verified.document.as_ref();
         let in_document = || last_run(document?, &self.saved.plan.id);
@@ -282,12 +284,12 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns whether anything is left to do.
+    /// Returns whether work is left.
     ///
     /// # Errors
     ///
-    /// If that may not be done.
-    fn is_left(&self, verified: &VerifiedPlan) -> Result<bool> {
+    /// If that work is not allowed.
+    fn has_work_left(&self, verified: &VerifiedPlan) -> Result<bool> {
         let is_open = verified
             .policies
             .as_ref()
@@ -308,7 +310,7 @@ impl Apply<'_> {
         Ok(true)
     }
 
-    /// Adds what the plan and the flags say of stacks that are applied.
+    /// Adds the options of the plan and the flags for stacks that are applied.
     fn complete(
         &self,
         stacks: &mut [ApplyStack<'_>],
@@ -328,7 +330,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns the part of a plan that is left, as far as it is approved.
+    /// Returns the approved rest of a plan.
     fn approved<'s>(
         &'s self,
         verified: &'s VerifiedPlan,
@@ -347,9 +349,9 @@ impl Apply<'_> {
         to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
         let (project, document) = (&context.project, document.as_ref());
         let mut known = upstream(project, &context.graph, document, &to_do, run);
-        to_do.leave_out_what_is_on_record(project, document, &mut known);
+        to_do.leave_out_recorded(project, document, &mut known);
         if consent == Consent::Refused {
-            to_do.leave_record_as_it_is();
+            to_do.keep_records();
         }
         ApprovedPlan {
             verified,
@@ -365,7 +367,7 @@ impl Apply<'_> {
         run: &str,
         lock: Option<StateLock>,
         mut commits: Commits,
-        policies: Option<Following>,
+        policies: Option<PolicyContext>,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let ApprovedPlan {
             verified,
@@ -424,7 +426,7 @@ impl Apply<'_> {
             jobs: self.jobs,
             on_error: self.on_error,
             allows_new_changes: self.allows.new_changes,
-            is_again: self.resumes,
+            is_partly_applied: self.resumes,
             keeps_state: document.is_some(),
             may_add,
             is_rejected,
@@ -468,8 +470,8 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns the digests of the outputs that replace a stack if they change, as they were when the plan was made: by
-    /// what names them. Without a state, nothing else tells whether they do.
+    /// Returns digests of the outputs that replace a stack if they change, as of the plan, by
+    /// reference. Without a state, only these show whether they change.
     fn outputs_before(&self, context: &Context, stack: StackIndex) -> BTreeMap<String, String> {
         let references = context.references.list.iter();
         let triggers = references
@@ -492,7 +494,7 @@ impl Apply<'_> {
         before.collect()
     }
 
-    /// Returns the stacks that get another generation.
+    /// Returns the stacks that get a new generation.
     fn made(&self, context: &Context) -> BTreeSet<StackIndex> {
         let entries = self.saved.plan.entries.iter();
         let made = entries
@@ -501,32 +503,31 @@ impl Apply<'_> {
         made.collect()
     }
 
-    /// Returns the generations that the commands of stacks are for.
+    /// Returns the generations that the commands of stacks use.
     pub(super) fn generations(&self, context: &Context) -> Generations {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
         context.generations.with(made)
     }
 
-    /// Locks the state, if the project keeps one; may wait for the lock if there is something left
-    /// to do.
+    /// Locks the state, if the project keeps one. Waits for the lock only if there is work left.
     fn lock(
         &self,
         verified: &mut VerifiedPlan,
         run: &str,
-        is_left: bool,
+        has_work_left: bool,
     ) -> Result<Option<StateLock>> {
         let Some(document) = &verified.document else {
             return Ok(None);
         };
-        // A killed run may have left its lock, although there is nothing left to do.
+        // A killed run may have left its lock, although there is no work left.
         let is_locked = self.resumes && document.lock.is_some();
-        if !is_left && !is_locked {
+        if !has_work_left && !is_locked {
             return Ok(None);
         }
         let lockable =
             Lockable::new(&mut verified.context, document)?.following(self.saved.moves());
-        let timeout = self.lock_timeout.filter(|_| is_left);
+        let timeout = self.lock_timeout.filter(|_| has_work_left);
         let request = LockRequest {
             run,
             action: &action_of(self.saved.plan.mode),
@@ -534,13 +535,13 @@ impl Apply<'_> {
         };
         match lockable.lock(&verified.context.project, &request) {
             Ok(lock) => Ok(Some(lock)),
-            // Another run holds it and needs nothing from this one.
-            Err(error) if !is_left && error.kind() == ErrorKind::Refused => Ok(None),
+            // Another run holds it; this one has no work.
+            Err(error) if !has_work_left && error.kind() == ErrorKind::Refused => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Puts the plan of the tool of a stack that was shown at a place.
+    /// Copies the shown plan of a stack's tool to a path.
     fn put_plan(&self, stack: &StackPath, to: &Path) -> io::Result<()> {
         let saved = self.saved.stack(stack);
         let plan = saved.and_then(|saved| saved.plan);
@@ -549,14 +550,13 @@ impl Apply<'_> {
     }
 }
 
-/// Returns a number with what is counted, in the singular or the plural.
+/// Returns a number with a noun in the singular or the plural.
 fn counted(number: usize, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
-/// Names the first of some stacks; nothing if there are none.
+/// Names the first of some stacks; `None` if there are none.
 fn first_names(stacks: &[&str]) -> Option<String> {
-    /// How many are named.
     const MOST: usize = 5;
     if stacks.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What a run does once it holds the lock of the state: another run may have written meanwhile.
+//! Selects again under the lock of the state: another run may have written in the meantime.
 
 use super::recorder::HeldState;
 use super::{Prepared, PreparedCommand, RunOptions};
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::project::Problems;
 use crate::selection::select::{Query, Selection, select as select_stacks};
 
-/// Returns the run of the stacks that the query now selects; `prepared` if these are the same as before. Without a
-/// query, they come from an earlier run.
+/// Returns the run of the stacks that the query now selects; `prepared` if these have not changed.
+/// Without a query, they come from an earlier run.
 pub(super) fn select(
     context: &mut Context,
     options: &RunOptions,
@@ -40,9 +40,9 @@ pub(super) fn select(
     // These have been shown.
     context.problems = Problems::default();
     let id = Some(prepared.run.id);
-    let again = PreparedCommand::new(context, options, &selection, None, id)?;
-    if let Prepared::Run(prepared) = &again {
+    let reselected = PreparedCommand::new(context, options, &selection, None, id)?;
+    if let Prepared::Run(prepared) = &reselected {
         prepared.check(context, &options.disabled)?;
     }
-    Ok(again)
+    Ok(reselected)
 }

@@ -11,8 +11,8 @@ use crate::selection::made_first::reached;
 use crate::source::Span;
 use crate::state::document::Document;
 
-/// Extends the rule to stacks of this commit that recorded dependents with the rule ran after. The
-/// rules of this commit have been extended before.
+/// Extends `create_before_destroy` to stacks of this commit that recorded dependents with the rule
+/// ran after. The rules declared in this commit are extended before.
 pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Document) {
     let is_recorded = |key: &str| {
         let entry = document.stacks.get(key);

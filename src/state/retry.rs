@@ -1,21 +1,20 @@
-//! Bearing with a store that fails for a while, before a run as during it.
+//! Retries of a failing store, before a run as during it.
 
 use std::time::Duration;
 
 use super::backend::BackendReadError;
 use super::clock::Clock;
-use super::store::{PATIENCE, StoreError};
+use super::store::{RETRY_TIMEOUT, StoreError};
 
 /// How long to wait before something is tried again that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Reads something, again and again while the store fails in a way that may be over soon. `note` is told of the first
-/// failure.
+/// Reads something, with retries while the store has transient failures. `note` receives the first one.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or the store does not return in time.
-pub fn patiently<T>(
+/// If it cannot be read, or the store fails for too long.
+pub fn with_retries<T>(
     clock: &dyn Clock,
     note: &dyn Fn(&StoreError),
     mut read: impl FnMut() -> Result<T, BackendReadError>,
@@ -30,7 +29,7 @@ pub fn patiently<T>(
         if failing.is_none() {
             note(&error);
         }
-        if now.saturating_sub(*failing.get_or_insert(now)) >= PATIENCE {
+        if now.saturating_sub(*failing.get_or_insert(now)) >= RETRY_TIMEOUT {
             return Err(error.into());
         }
         clock.sleep(RETRY);

@@ -1,4 +1,4 @@
-//! Recorded facts besides inputs: the outputs that stacks were applied with, and their backends.
+//! Recorded facts besides inputs: backends, and the outputs that stacks were applied with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,11 +60,11 @@ impl Context {
         if problems.is_empty() {
             return Ok(());
         }
-        self.give_shared(problems);
+        self.report_shared(problems);
         Err(ExitStatus::Configuration.into())
     }
 
-    /// Reads outputs of read-only stacks that others were applied with, and finds differences.
+    /// Reads the outputs of read-only stacks that others were applied with, and finds differences.
     pub(super) fn read_first(
         &self,
         request: &PlanRequest<'_>,
@@ -149,7 +149,7 @@ impl Context {
         Ok(read)
     }
 
-    /// Returns the places of the stacks' states, as far as known.
+    /// Returns the backends of the stacks, as far as known.
     pub(super) fn places(
         &self,
         subjects: &StacksToPlan<'_>,
@@ -172,13 +172,13 @@ impl Context {
             let written = made.map_or(&subject.backend, |next| &next.backend);
             let place = places.entry(subject.stack).or_default();
             place.now = written.as_deref().or_else(of_tool).map(str::to_owned);
-            place.is_anew = made.is_some();
+            place.is_new_generation = made.is_some();
         }
         places
     }
 
-    /// Returns moved stacks, each with its key in the state: it is not recorded, and its backend is
-    /// that of a recorded stack which this commit lacks.
+    /// Returns moved stacks, each with its key in the state. Such a stack is unrecorded and has the
+    /// backend of a recorded stack that this commit lacks.
     pub(super) fn moved_by_backend(
         &self,
         places: &BTreeMap<StackIndex, StackBackend>,
@@ -210,7 +210,7 @@ impl Context {
         moved.collect()
     }
 
-    /// Returns the stacks that must not be touched because of their backends, and warns of them.
+    /// Returns the stacks that must not be touched because of their backends, and prints warnings.
     pub(super) fn blocked_by_backends(
         &self,
         subjects: &StacksToPlan<'_>,
@@ -228,7 +228,7 @@ impl Context {
         stacks
     }
 
-    /// Does the same without warnings.
+    /// Like [`Self::blocked_by_backends`], without warnings.
     pub(super) fn find_blocked(
         &self,
         subjects: &StacksToPlan<'_>,

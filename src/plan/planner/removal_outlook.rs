@@ -1,4 +1,4 @@
-//! The outlook for removed stacks in a plan over all stacks, as far as the state shows it.
+//! What a plan over all stacks would do with removed stacks, as far as the state shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeseenRemoval {
+pub struct RemovalOutlook {
     /// Whether it is destroyed, only removed from the state, or kept.
     pub action: PlannedAction,
     /// Why it is kept although it was removed, and the fix.
@@ -30,9 +30,9 @@ pub struct ForeseenRemoval {
     pub users: Vec<String>,
 }
 
-impl Default for ForeseenRemoval {
+impl Default for RemovalOutlook {
     fn default() -> Self {
-        ForeseenRemoval {
+        RemovalOutlook {
             action: PlannedAction::NoOp,
             blocked: None,
             order: Vec::new(),
@@ -43,38 +43,39 @@ impl Default for ForeseenRemoval {
 
 impl Context {
     /// Returns the outlook for recorded stacks that this commit lacks, by key. No tool is asked:
-    /// one may find nothing left to destroy, or that another stack has the same backend. Fails if
-    /// the code of removed stacks cannot be read.
-    pub fn foreseen(
+    /// one may find nothing to destroy, or a backend that another stack shares. Fails if the code
+    /// of removed stacks is unreadable.
+    pub fn removal_outlooks(
         &mut self,
         recorded: &RecordedState,
         keys: &[&str],
-    ) -> Result<Vec<ForeseenRemoval>> {
+    ) -> Result<Vec<RemovalOutlook>> {
         let RecordedState {
             document,
             standings,
         } = recorded;
         self.set_generations(document);
-        let is_left = |key: &str| {
+        let keeps_resources = |key: &str| {
             let missing = standings.missing.get(key);
             missing.is_some_and(|missing| missing.leaving().is_some())
         };
-        let is_forgotten =
-            |key: &str| is_left(key) || document.stacks.get(key).is_none_or(is_only_forgotten);
+        let is_forgotten = |key: &str| {
+            keeps_resources(key) || document.stacks.get(key).is_none_or(is_only_forgotten)
+        };
         let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
         let paths = missing.filter_map(|key| StackPath::parse(key));
-        // The entry of a stack of this commit at the same path takes precedence.
+        // A stack of this commit at the same path reports the entry.
         let paths: Vec<StackPath> = paths
             .filter(|path| self.project.stacks.find(path).is_none())
             .collect();
         let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
         self.block_as_planned(&mut removals, recorded)?;
         let actions = removals.going();
-        let goes: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
+        let destroyed: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
 
         let project = &self.project;
         let no_work = vec![StackWork::default(); project.stacks.len()];
-        let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &goes)
+        let order = PlannedOrder::of(project, &self.graph, Some(document), &no_work, &destroyed)
             .operations(project);
         let record = NamedConstraints::new(project, &self.graph, Some(document));
         let ties = Ties::new(&record.recorded);
@@ -84,56 +85,56 @@ impl Context {
             .collect();
         let drivers = Drivers::new(self, Some(document));
         let fate = |node: usize| match record.node(node) {
-            RecordNode::Gone(key) if goes.contains(key) => DestroyOutcome::Goes,
-            RecordNode::Gone(key) if is_left(key) => DestroyOutcome::Stays,
-            RecordNode::Gone(key) if is_forgotten(key) => DestroyOutcome::Nothing,
-            RecordNode::Gone(_) => DestroyOutcome::Stays,
+            RecordNode::Removed(key) if destroyed.contains(key) => DestroyOutcome::Destroyed,
+            RecordNode::Removed(key) if keeps_resources(key) => DestroyOutcome::Kept,
+            RecordNode::Removed(key) if is_forgotten(key) => DestroyOutcome::Missing,
+            RecordNode::Removed(_) => DestroyOutcome::Kept,
             RecordNode::Here(stack) if project.stacks[stack].mode == StackMode::Read => {
-                DestroyOutcome::Nothing
+                DestroyOutcome::Missing
             }
             RecordNode::Here(stack) => match drivers.entry(stack) {
-                Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => DestroyOutcome::Stays,
-                _ => DestroyOutcome::Nothing,
+                Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => DestroyOutcome::Kept,
+                _ => DestroyOutcome::Missing,
             },
-            RecordNode::Group(_) => DestroyOutcome::Nothing,
+            RecordNode::Group(_) => DestroyOutcome::Missing,
         };
         let name = |node: usize| record.name(project, node);
-        let foreseen = keys.iter().map(|key| {
+        let outlook = keys.iter().map(|key| {
             let is_proven = standings
                 .missing
                 .get(*key)
                 .is_some_and(|it| it.evidence.is_ok());
             let node = nodes.get(key).copied();
             let users = node.map(|node| ties.staying_users(node, fate));
-            let mut foreseen = ForeseenRemoval {
+            let mut outlook = RemovalOutlook {
                 users: users.into_iter().flatten().map(name).collect(),
-                ..ForeseenRemoval::default()
+                ..RemovalOutlook::default()
             };
             if !is_proven {
-                return foreseen;
+                return outlook;
             }
             if is_forgotten(key) {
-                foreseen.action = PlannedAction::Forget;
-                foreseen.users.clear();
-            } else if goes.contains(key) {
+                outlook.action = PlannedAction::Forget;
+                outlook.users.clear();
+            } else if destroyed.contains(key) {
                 let with = node.map(|node| ties.with(node)).unwrap_or_default();
                 let is_tied = |path: &str| {
                     let node = nodes.get(path).copied();
                     node.is_some_and(|node| with.get(node) == Some(&true))
                 };
-                foreseen.action = PlannedAction::Delete;
+                outlook.action = PlannedAction::Delete;
                 let order = order.iter().map(|operation| operation.stack.to_string());
-                foreseen.order = order.filter(|path| is_tied(path)).collect();
+                outlook.order = order.filter(|path| is_tied(path)).collect();
             } else if let Some(removal) = removals.of_key(key) {
                 let blocked = removal.blocked.as_ref();
-                foreseen.blocked = blocked.map(|it| (it.why.clone(), it.way_out.clone()));
+                outlook.blocked = blocked.map(|it| (it.why.clone(), it.fix.clone()));
             }
-            foreseen
+            outlook
         });
-        Ok(foreseen.collect())
+        Ok(outlook.collect())
     }
 
-    /// Keeps the stacks that a plan would keep, as far as that needs no tool.
+    /// Keeps the stacks that a plan would keep, as far as no tool is needed for that.
     fn block_as_planned(
         &self,
         removals: &mut Removals<'_>,
@@ -164,9 +165,9 @@ impl Context {
         removals.check_out(self, &mut commits)?;
         let environments = removals.environments(&commits);
         removals.codes(self, Some(document), &commits, &environments, &[]);
-        // The code shows backends that are not recorded.
+        // The code has the backends that are not recorded.
         self.block_by_backends(removals, &places, document, standings);
-        self.keep_what_is_used(removals, Some(document), &self.plannable(document));
+        self.keep_needed(removals, Some(document), &self.plannable(document));
         Ok(())
     }
 

@@ -1,21 +1,21 @@
-//! What other tools left in a project: directories that could be stacks, and blocks that only Terramate
-//! uses.
+//! Files of other tools in a project: directories that could be stacks, and blocks that only
+//! Terramate uses.
 
 use super::Context;
 use crate::project::discover::Listing;
 use crate::project::{Problems, Project};
 
-/// The files that make a directory a unit of Terragrunt.
+/// The files that make a directory a Terragrunt unit.
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
-/// Makes a stack of each unit of Terragrunt.
+/// A command that makes each Terragrunt unit a stack.
 const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -name terragrunt.hcl.json \\) -not -path '*/.*/*' | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
 
-/// Makes a stack of each root module of Terraform: a directory with a `backend`, `cloud` or `provider`
-/// block.
+/// A command that makes each Terraform root module a stack: each directory with a `backend`,
+/// `cloud` or `provider` block.
 const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
 
-/// The purposes of Terramate's blocks; a keyword that is not listed stands for itself.
+/// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
 const FEATURES: [(&str, &[&str]); 4] = [
     (
         "code generation",
@@ -27,12 +27,13 @@ const FEATURES: [(&str, &[&str]); 4] = [
 ];
 
 impl Context {
-    /// Notes which directories of a project without stacks could become stacks, and how.
+    /// Notes the directories of a project without stacks that could be stacks, with the command for
+    /// that.
     pub fn note_possible_stacks(&self) {
         // Nothing has needed a list of files so far, and there is little else to do.
         let listed = Project::load_with_listing(&self.project.root, &mut Problems::default());
         let (units, others) = listed.map_or((0, 0), |(_, listing): (_, Listing)| listing.guests());
-        // What lies in the root is what units include.
+        // Units include the file in the root.
         let is_in_root = |name: &&str| self.project.root.join(name).is_file();
         let in_root = TERRAGRUNT_FILES.iter().any(is_in_root);
         let units = units.saturating_sub(in_root.into());
@@ -54,7 +55,7 @@ impl Context {
         }
     }
 
-    /// Notes the blocks of the project that only Terramate uses, with their number.
+    /// Notes the number of blocks that only Terramate uses.
     pub fn note_unused(&self) {
         let mut left = self.project.unused.clone();
         let mut lines = Vec::new();

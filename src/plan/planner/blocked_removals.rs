@@ -1,4 +1,4 @@
-//! Removed stacks that are kept since others may have their backend, or need them and are kept.
+//! Removed stacks that are kept: another stack may share their backend, or a kept stack needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::state::document::Document;
 
-/// The fix if the backend of a tool is unknown.
+/// The fix if a tool's backend is unknown.
 const ASK_IT: &str = "run `orch apply --full`, which records the backends of all selected stacks";
 
-/// The fix if a stack outside of the plan may be concerned.
+/// The fix if a stack outside of the plan may be affected.
 const PLAN_IT: &str = "plan that stack as well";
 
 /// The fix if a stack is only forgotten.
 const LEFT: &str = "its `removed` block keeps its resources: if they don't need this stack, apply that first, and plan again";
 
 impl Context {
-    /// Returns this commit's stacks with unknown backends, each with its driver: their tools were
+    /// Returns this commit's stacks with unknown backends, each with its driver. Their tools were
     /// not asked, and the recorded backend may be outdated.
     fn of_unknown_backend<'l>(
         &'l self,
@@ -37,13 +37,13 @@ impl Context {
         let drivers = Drivers::new(self, Some(document));
         let standings = &standings.stacks;
         let is_unknown = |stack: StackIndex, driver: &Driver<'_>| {
-            let is_told = places.get(&stack).is_some_and(|place| place.now.is_some());
+            let is_known = places.get(&stack).is_some_and(|place| place.now.is_some());
             let is_applied = standings.get(&stack) == Some(&Standing::Applied);
             let entry = drivers.entry(stack).filter(|_| is_applied);
             // Terragrunt's backend cannot be known; what it has applied existed beside the others.
             let can_tell = driver.tool != Some(Tool::Terragrunt);
-            let is_on_record = entry.is_some_and(|(_, it)| it.backend.is_some() || !can_tell);
-            !is_told && !is_on_record
+            let is_recorded = entry.is_some_and(|(_, it)| it.backend.is_some() || !can_tell);
+            !is_known && !is_recorded
         };
         let stacks = self.project.stacks.iter();
         let managed = stacks.filter(|(_, it)| it.mode == StackMode::Manage);
@@ -53,7 +53,7 @@ impl Context {
             .collect()
     }
 
-    /// Adds the backends from the drivers' blocks, for stacks whose tools were not asked.
+    /// Adds the backends in the drivers' blocks for stacks whose tools were not asked.
     pub(super) fn with_configured(
         &self,
         places: &BTreeMap<StackIndex, StackBackend>,
@@ -83,7 +83,8 @@ impl Context {
         document: &Document,
         standings: &Standings,
     ) {
-        let has_backend = |removal: &Removal<'_>| removal.may_go() && removal.backend().is_some();
+        let has_backend =
+            |removal: &Removal<'_>| removal.may_be_destroyed() && removal.backend().is_some();
         if !removals.all.iter().any(has_backend) {
             return;
         }
@@ -91,8 +92,8 @@ impl Context {
         let mut of_tree: BTreeMap<&str, StackIndex> = BTreeMap::new();
         for (&stack, place) in places {
             let recorded = place.recorded.as_ref().map(|(_, backend)| backend);
-            // If the current place differs from the recorded one, both have resources.
-            let recorded = recorded.filter(|_| !(place.is_anew && place.now.is_some()));
+            // If the current backend differs from the recorded one, both have resources.
+            let recorded = recorded.filter(|_| !(place.is_new_generation && place.now.is_some()));
             for backend in recorded.into_iter().chain(&place.now) {
                 of_tree.insert(backend, stack);
             }
@@ -109,7 +110,7 @@ impl Context {
             let Some(backend) = removal.backend().map(str::to_owned) else {
                 continue;
             };
-            if !removal.may_go() {
+            if !removal.may_be_destroyed() {
                 continue;
             }
             let mut others = missing
@@ -141,9 +142,9 @@ impl Context {
         }
     }
 
-    /// Blocks removed stacks if another stack runs after them that is kept and that the plan does
-    /// not touch. `planned`: this commit's stacks in the plan that are not blocked.
-    pub fn keep_what_is_used(
+    /// Blocks removed stacks that another stack depends on if the plan keeps and does not touch it.
+    /// `planned`: this commit's planned stacks that are not blocked.
+    pub fn keep_needed(
         &self,
         removals: &mut Removals<'_>,
         document: Option<&Document>,
@@ -162,53 +163,55 @@ impl Context {
         let left: BTreeSet<String> = removals
             .all
             .iter()
-            .filter(|removal| removal.is_left())
+            .filter(|removal| removal.keeps_resources())
             .map(|removal| removal.path.to_string())
             .collect();
         let part = |node: usize| {
             let stack = match record.node(node) {
                 RecordNode::Here(stack) => stack,
-                RecordNode::Group(_) => return RemovalRole::Nothing,
-                RecordNode::Gone(key) => {
+                RecordNode::Group(_) => return RemovalRole::Missing,
+                RecordNode::Removed(key) => {
                     return match actions.get(key) {
-                        Some(PlannedAction::Delete) => RemovalRole::Goes,
-                        Some(_) if left.contains(key) => RemovalRole::Holds,
-                        Some(_) => RemovalRole::Nothing,
-                        None if moved.contains(key) => RemovalRole::MovesAway,
-                        None if is_only_forgotten(&document.stacks[key]) => RemovalRole::Nothing,
-                        None => RemovalRole::Holds,
+                        Some(PlannedAction::Delete) => RemovalRole::Destroyed,
+                        Some(_) if left.contains(key) => RemovalRole::Untouched,
+                        Some(_) => RemovalRole::Missing,
+                        None if moved.contains(key) => RemovalRole::Updated,
+                        None if is_only_forgotten(&document.stacks[key]) => RemovalRole::Missing,
+                        None => RemovalRole::Untouched,
                     };
                 }
             };
             if self.project.stacks[stack].mode == StackMode::Read {
-                return RemovalRole::Nothing;
+                return RemovalRole::Missing;
             }
             match planned.get(&stack) {
-                Some(PlannedAction::Delete) => RemovalRole::Goes,
+                Some(PlannedAction::Delete) => RemovalRole::Destroyed,
                 Some(PlannedAction::NoOp) if drivers.of(stack).is_some_and(|it| it.is_none()) => {
-                    RemovalRole::Nothing
+                    RemovalRole::Missing
                 }
-                Some(_) => RemovalRole::MovesAway,
+                Some(_) => RemovalRole::Updated,
                 None => match drivers.entry(stack) {
-                    Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => RemovalRole::Holds,
-                    _ => RemovalRole::Nothing,
+                    Some((_, entry)) if entry.driver.as_deref() != Some(NONE) => {
+                        RemovalRole::Untouched
+                    }
+                    _ => RemovalRole::Missing,
                 },
             }
         };
         let held = held(&record.recorded, part);
         let is_kept = |removals: &mut Removals<'_>, stack: usize| {
             let removal = match record.node(stack) {
-                RecordNode::Gone(key) => removals.of_key(key),
+                RecordNode::Removed(key) => removals.of_key(key),
                 RecordNode::Here(_) | RecordNode::Group(_) => None,
             };
             held.contains_key(&stack) || removal.is_some_and(|it| it.blocked.is_some())
         };
         for (&kept, &holder) in &held {
-            let RecordNode::Gone(key) = record.node(kept) else {
+            let RecordNode::Removed(key) = record.node(kept) else {
                 continue;
             };
             let name = record.name(&self.project, holder);
-            let way_out = if left.contains(&name) {
+            let fix = if left.contains(&name) {
                 LEFT.to_owned()
             } else if is_kept(removals, holder) {
                 let word = command_line(&[name.as_str().into()]);
@@ -221,7 +224,7 @@ impl Context {
                 it.removed != Removed::Unfinished && self.succeeded(it, planned).is_none()
             };
             if let Some(removal) = removals.of_key(key).filter(is_held) {
-                removal.block(format!("{name} runs after it, and is kept"), way_out);
+                removal.block(format!("{name} runs after it, and is kept"), fix);
             }
         }
     }

@@ -16,14 +16,14 @@ use crate::plan::triggers::named_outputs;
 use crate::plan::{SavedPlan, SavedProject, SavedStack};
 use crate::state::document::Document;
 
-/// Returns whether an apply of the entry does, decides or records something.
-fn is_carried_out(entry: &PlanEntry, is_pending: bool) -> bool {
+/// Returns whether applying the entry acts, decides or records something.
+fn has_effect(entry: &PlanEntry, is_pending: bool) -> bool {
     entry.blocked.is_none()
         && (entry.action != PlannedAction::NoOp || entry.is_undecided() || is_pending)
 }
 
 impl Context {
-    /// Collects the facts that a plan depends on. Returns the tools' plans in the order of its
+    /// Collects the facts that a plan depends on. Returns the tools' plans in the order of their
     /// indices. Fails if an output cannot be compared with the recorded one.
     pub(super) fn rest(
         &self,
@@ -42,13 +42,13 @@ impl Context {
         let present = CurrentFacts {
             project: &self.project,
             graph: &self.graph,
-            digests: self.grounds.as_deref(),
+            digests: self.input_digests.as_deref(),
             document,
             missing: None,
             is_later: false,
         };
-        let mut grounds = PlanFacts::new(present);
-        saved.unfinished = grounds.unfinished();
+        let mut input_digests = PlanFacts::new(present);
+        saved.unfinished = input_digests.unfinished();
         let subjects: BTreeMap<&StackPath, &StackToPlan<'_>> = subjects
             .all
             .iter()
@@ -70,15 +70,15 @@ impl Context {
             let standing = recorded.and_then(|(_, it)| it.stacks.get(&stack));
             let is_pending = asked.answers.contains_key(&entry.stack)
                 || standing.is_some_and(|standing| *standing != Standing::Applied);
-            if !is_carried_out(entry, is_pending) {
+            if !has_effect(entry, is_pending) {
                 continue;
             }
             let compared = named.get(&stack);
-            let on_record = recorded_outputs
+            let recorded_digests = recorded_outputs
                 .as_ref()
                 .and_then(|all| all.get(&stack)?.1.outputs.as_ref());
             let salted = |outputs: &Outputs| match compared {
-                Some(compared) => outputs.salting(compared, on_record, false),
+                Some(compared) => outputs.salting(compared, recorded_digests, false),
                 None => Ok(outputs.clone()),
             };
             let (before, after) = match answer {
@@ -95,10 +95,10 @@ impl Context {
             saved.stacks.push(SavedStack {
                 stack: entry.stack.clone(),
                 driver: subject.driver.name.to_owned(),
-                inputs: grounds.inputs(stack),
-                order: grounds.order(stack),
-                record: grounds.record(stack),
-                records_before: grounds.records_before(stack),
+                inputs: input_digests.inputs(stack),
+                order: input_digests.order(stack),
+                record: input_digests.record(stack),
+                records_before: input_digests.records_before(stack),
                 backend: (subject
                     .made()
                     .map_or(&subject.backend, |next| &next.backend)

@@ -1,4 +1,4 @@
-//! An apply with policies: what they are told, and what may follow.
+//! Policies in an apply: their input, and the follow-ups that they may add.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -30,45 +30,45 @@ use crate::run::workflow::{
 };
 use crate::state::document::{Document, RunAction};
 
-/// The policies of an apply as they are now.
+/// The loaded policies of an apply.
 pub(super) struct ApplyPolicies {
     pub(super) policies: LoadedPolicies,
-    /// The workflow of earlier runs of the plan, if there were any.
+    /// The workflow of the plan's earlier runs, if any.
     pub(super) earlier: Option<EarlierWorkflow>,
 }
 
 impl ApplyPolicies {
-    /// Returns whether earlier runs have left something open besides what the plan shows.
+    /// Returns whether earlier runs have left work besides that of the plan.
     pub(super) fn is_open(&self) -> bool {
         let earlier = self.earlier.as_ref().map(|it| &it.earlier);
         earlier.is_some_and(|it| !it.unevaluated.is_empty() || !it.open_followups().is_empty())
     }
 }
 
-/// The policies of an apply that is about to begin, and what they are told.
-pub(super) struct Following {
+/// The policies of an apply that is about to begin, with their input.
+pub(super) struct PolicyContext {
     now: ApplyPolicies,
     facts: RunFacts,
     /// The stacks that would be rolled back.
     rollbacks: BTreeMap<StackIndex, Rollback>,
 }
 
-/// What it takes to let policies follow an apply.
-pub(super) struct FollowedApply {
+/// The policies of a prepared apply.
+pub(super) struct PreparedApplyPolicies {
     follower: Follower,
     followups: Vec<PreparedFollowUp>,
-    /// The turns of earlier runs that policies are asked about first, by their positions in the workflow.
+    /// The turns of earlier runs that policies evaluate first, by position in the workflow.
     unevaluated: Vec<usize>,
-    /// How many turns that earlier runs have left open are added at once.
+    /// How many unfinished turns of earlier runs are added at once.
     n_reopened: usize,
-    /// The names of the drivers of what may follow.
+    /// The names of the drivers of possible follow-ups.
     drivers: Vec<(StackIndex, String)>,
-    /// What goes on record of the policies.
+    /// The journal's record of the policies.
     pub(super) record: PoliciesRecord,
 }
 
-impl FollowedApply {
-    /// Returns what is put on record of what policies ask for, by stack.
+impl PreparedApplyPolicies {
+    /// Returns the state's records of possible follow-ups, by stack.
     pub(super) fn records(
         &self,
         environments: &Environments<'_>,
@@ -84,7 +84,7 @@ impl FollowedApply {
         records.collect()
     }
 
-    /// Lets the policies follow an apply that has begun.
+    /// Adds the policies to an apply that has begun.
     pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
         session.follow(
             self.follower,
@@ -96,13 +96,13 @@ impl FollowedApply {
 }
 
 impl Apply<'_> {
-    /// Reads what the policies of the apply are told.
+    /// Reads the input of the apply's policies.
     pub(super) fn following(
         &self,
         context: &mut Context,
         document: Option<&Document>,
         policies: ApplyPolicies,
-    ) -> Result<Following> {
+    ) -> Result<PolicyContext> {
         let rollbacks = match document {
             Some(document) if !self.rollback.allows => {
                 let stacks: Vec<StackIndex> = context
@@ -115,23 +115,23 @@ impl Apply<'_> {
             }
             _ => BTreeMap::new(),
         };
-        Ok(Following {
+        Ok(PolicyContext {
             facts: context.run_facts(&self.policies.metadata)?,
             now: policies,
             rollbacks,
         })
     }
 
-    /// Prepares an apply for its policies.
+    /// Prepares the policies of an apply.
     pub(super) fn followed<'a, 'l>(
         &self,
         context: &'l Context,
         document: Option<&Document>,
         codes: PlanCode<'a, 'l>,
         options: &ApplyOptions<'_>,
-        following: Following,
+        following: PolicyContext,
         applying: &mut PreparedApply<'a, 'l>,
-    ) -> Result<FollowedApply> {
+    ) -> Result<PreparedApplyPolicies> {
         let ApplyOptions {
             run,
             folder,
@@ -140,7 +140,7 @@ impl Apply<'_> {
             ..
         } = *options;
         let project = &context.project;
-        let Following {
+        let PolicyContext {
             now: ApplyPolicies { policies, earlier },
             facts,
             rollbacks,
@@ -196,7 +196,7 @@ impl Apply<'_> {
         };
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);
-        Ok(FollowedApply {
+        Ok(PreparedApplyPolicies {
             follower,
             followups,
             unevaluated,
@@ -206,7 +206,7 @@ impl Apply<'_> {
         })
     }
 
-    /// Returns what follow-ups are made of, by stack.
+    /// Returns the data for follow-ups, by stack.
     fn stacks<'l>(
         &self,
         context: &'l Context,
@@ -217,7 +217,7 @@ impl Apply<'_> {
         let project = &context.project;
         let drivers = Drivers::new(context, document);
         let mut cannot = context.cannot_follow(document);
-        // Who has just said no has approved nothing, and who approves a destroy no creation.
+        // Rejecting a plan approves nothing, and approving a destroy does not approve a creation.
         let is_destroy = self.saved.plan.mode == PlanMode::Destroy;
         let is_no_answer = self.is_from_file || is_rejected || is_destroy;
         let all_approved = self.approval.is_given && !is_no_answer;
@@ -245,15 +245,15 @@ impl Apply<'_> {
     }
 }
 
-/// Returns the workflow of the runs on this machine that have carried out a part of the plan in a file, if
-/// policies followed these.
+/// Returns the workflow of the plan file's earlier runs on this machine, if policies followed them.
 ///
-/// What is on record counts more than what happened on this machine: a turn has not ended if the killed run had
-/// no time to put that on record.
+/// The state takes precedence over local journals: a turn has not ended if the killed run could not
+/// record that.
 ///
 /// # Errors
 ///
-/// If the journal of one of the runs is missing or cannot be read, unless the last of them has left nothing open.
+/// If the journal of one of the runs is missing or unreadable, unless the last run finished all its
+/// work.
 pub(super) fn earlier_workflow(
     context: &Context,
     document: Option<&Document>,
@@ -298,7 +298,7 @@ pub(super) fn earlier_workflow(
     Ok(Some(workflow))
 }
 
-/// Reads the journal of a run that has applied a part of the plan.
+/// Reads the journal of a run that has applied part of the plan.
 fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
     let read = || -> std::result::Result<Option<RunRecord>, JournalError> {
         let Some(folder) = GuardedFolder::find(root)? else {
@@ -317,8 +317,8 @@ fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
     .hint("make a new plan, or add `--policies=off` to run no follow-ups"))
 }
 
-/// Returns the turns that an apply begins with, and after these those that earlier runs have left open: how many
-/// these are, and who has asked for turns where that is not the run itself.
+/// Returns the first turns of an apply, followed by unfinished turns of earlier runs. Also returns
+/// the number of the latter, and who requested turns that the run itself did not.
 fn turns(
     applying: &PreparedApply<'_, '_>,
     run: &str,
@@ -335,7 +335,7 @@ fn turns(
         let last = earlier.and_then(|it| it.earlier.last(&turn.path));
         if let Some((_, last)) = last {
             let again = turn.ask_again(last, &facts.session);
-            // It does what the plan shows.
+            // It is in the plan.
             (turn.is_followup, turn.was_added) = (false, false);
             asked.extend(again.map(|it| AskedRecord {
                 follows: false,
@@ -361,7 +361,7 @@ fn turns(
     (all, n_reopened, asked)
 }
 
-/// Returns the stack of each turn that an apply begins with, if one has several.
+/// Returns the stack of each first turn of an apply, if one stack has several.
 fn turn_stacks(applying: &PreparedApply<'_, '_>) -> Vec<String> {
     let turns = &applying.execution.turns;
     let stacks: BTreeSet<&StackPath> = turns.iter().map(|turn| &turn.stack).collect();

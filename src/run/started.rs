@@ -1,4 +1,4 @@
-//! A run from its first moment to its last, whatever its turns do: the lock, the journal, the commands.
+//! A run from start to end, whatever its turns do: the lock, the journal, the commands.
 
 use std::cell::RefCell;
 use std::io;
@@ -23,7 +23,7 @@ use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
 use crate::state::writer::{StateWriter, WriterEnd};
 
-/// Under which circumstances a run begins.
+/// The options of a new run.
 #[derive(Debug)]
 pub struct BeginOptions {
     /// Whether the run is recorded, and locked against others. A project without a marked root keeps
@@ -31,17 +31,17 @@ pub struct BeginOptions {
     pub is_recorded: bool,
     /// Whether another run may be in progress.
     pub allow_concurrent: bool,
-    /// What was not committed, if that is known.
+    /// The uncommitted files, if known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
     /// Whether a report will be written.
     pub is_reported: bool,
-    /// Where else the lines of its journal go.
+    /// Another destination for the lines of its journal.
     pub events: Option<EventStream>,
-    /// What receives signals already, if something does.
+    /// The receiver of signals, if there is one already.
     pub inbox: Option<Inbox>,
 }
 
-/// Why a run does not begin.
+/// Why a run cannot start.
 #[derive(Debug)]
 pub enum BeginError {
     /// Too few files may be open.
@@ -54,7 +54,7 @@ pub enum BeginError {
 
 /// A run whose first command is about to start.
 #[derive(Debug)]
-pub struct BegunRun {
+pub struct StartedRun {
     execution: Execution,
     /// The commands of each turn, without what needs no process.
     tasks: Vec<Vec<Task>>,
@@ -64,26 +64,25 @@ pub struct BegunRun {
     state: Option<RunState>,
     following: Option<PolicyThread>,
     followups: FollowUpTurns,
-    /// What is worth telling about how the run is recorded.
+    /// Notes about the recording of the run.
     pub notes: Vec<RecordingNote>,
 }
 
 /// A run that is over.
 #[derive(Debug)]
 pub struct EndedRun {
-    /// How it went.
     pub summary: Arc<RunSummary>,
     /// Its record, if a report needs it.
     pub record: Option<RunRecord>,
-    /// Why its last events did not reach the stream.
+    /// Why its last events could not be written to the stream.
     pub problem: Option<io::Error>,
-    /// What came of what was to be on record in the state, if anything was.
+    /// The result of writing the state, if it was written.
     pub state: Option<WriterEnd>,
 }
 
-impl BegunRun {
-    /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach
-    /// the run, whose journal records them. Each turn has a command for each of its steps that is one.
+impl StartedRun {
+    /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach the run, whose
+    /// journal records them. `tasks` has the commands of each turn, one for each command step.
     ///
     /// # Errors
     ///
@@ -126,7 +125,7 @@ impl BegunRun {
             record: header.filter(|_| is_reported).map(RunRecord::new),
             stream,
         });
-        Ok(BegunRun {
+        Ok(StartedRun {
             execution,
             tasks,
             inbox,
@@ -139,17 +138,15 @@ impl BegunRun {
         })
     }
 
-    /// Returns the id of the run.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Returns the folder of the run, if it has one.
     pub fn folder(&self) -> Option<&Path> {
         self.recording.folder()
     }
 
-    /// Makes the run keep the state. `start` starts the writer, which tells these reports.
+    /// Makes the run record its results in the state. `start` starts the writer, which sends these reports.
     ///
     /// # Errors
     ///
@@ -170,9 +167,9 @@ impl BegunRun {
         Ok(self)
     }
 
-    /// Makes policies follow the run. What a follow-up of each stack is made of is given in path order. First,
-    /// they are asked about turns of earlier runs, given by their positions in the workflow. `n_reopened` turns at
-    /// its end are added at once.
+    /// Makes policies follow the run. `prepared` has the parts of follow-ups in path order. First, policies are asked
+    /// about the turns of earlier runs at the positions `unevaluated` of the workflow. Its last `n_reopened` turns
+    /// are added at once.
     ///
     /// # Errors
     ///
@@ -214,7 +211,7 @@ impl BegunRun {
         });
         let workflow = follower.workflow();
         for turn in (0..self.execution.turns.len()).map(TurnIndex::new) {
-            // What an earlier run has left answers what failed there.
+            // Unfinished turns of an earlier run answer its failures.
             if workflow.turns()[workflow.position(turn)].answers_failure {
                 self.execution.schedule.answer_failure(turn);
             }
@@ -229,17 +226,16 @@ impl BegunRun {
         Ok(self)
     }
 
-    /// Ends the run before its first command: the lock of the state is free again, and no journal is left that
-    /// would look like that of a killed run.
+    /// Ends the run before its first command: frees the state lock, and removes the journal, which would look like
+    /// that of a killed run.
     pub fn give_up(self) {
         self.state.map(RunState::finish);
         self.recording.discard();
     }
 
-    /// Runs the commands with these streams, and returns the result. The sinks receive every event;
-    /// what is about to start is on record before it starts. The director decides which steps are needed;
-    /// without one, all are.
-    pub fn carry_out(
+    /// Runs the commands with these streams, and returns the result. The sinks receive every event. Each start is
+    /// recorded before it happens. The director decides which steps are needed; without one, all are.
+    pub fn execute(
         mut self,
         streams: Streams<'_>,
         sinks: &mut [&mut dyn Sink],
@@ -307,7 +303,7 @@ impl BegunRun {
             for problem in problems {
                 let not_kept = RunEvent::NotKept(problem.to_string());
                 for sink in &mut *sinks {
-                    // A sink that fails twice has nothing new to say.
+                    // The second failure of a sink adds nothing.
                     _ = sink.event(&not_kept);
                 }
             }

@@ -1,10 +1,10 @@
-//! Filters that no stack of the project passes: a typo in `--exclude` would let stacks run, and one in
-//! `--tags` would let none.
+//! Filters that no stack matches. A typo in `--exclude` would select too many stacks, one in
+//! `--tags` too few.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Context;
-use super::nothing::quoted_key;
+use super::empty_selection::quoted_key;
 use crate::change::MissingStack;
 use crate::diagnostic::closest;
 use crate::path::{InstanceKey, KeyFilter, ProjectPath, StackPath};
@@ -13,9 +13,13 @@ use crate::project::tag::TagFilter;
 use crate::selection::select::{PathFilter, Query};
 
 impl Context {
-    /// Notes each filter that no stack of the project passes, and suggests what the user may have meant.
-    /// Those that a stack passes which is on record and not here are none of these.
-    pub fn warn_of_idle(&self, query: &Query, missing: &BTreeMap<String, MissingStack>) {
+    /// Notes each filter that no stack matches, with a suggestion. A filter that matches a recorded
+    /// stack outside this commit is not reported.
+    pub fn warn_of_unmatched_filters(
+        &self,
+        query: &Query,
+        missing: &BTreeMap<String, MissingStack>,
+    ) {
         let paths: Vec<StackPath> = missing
             .keys()
             .filter_map(|key| StackPath::parse(key))
@@ -56,8 +60,8 @@ impl Context {
         stacks.any(|(_, stack)| filter.matches(&stack.path))
     }
 
-    /// Suggests a correction for a glob that matches no stack: relative to the project root, or with
-    /// another name for the directory that it begins with.
+    /// Suggests a correction for a glob that matches no stack: relative to the project root, or
+    /// with another name for its first directory.
     pub(crate) fn meant_path(&self, flag: &str, written: &str) -> String {
         let directory = &self.directory;
         if let Some(quoted) = quoted_key(written)
@@ -92,7 +96,7 @@ impl Context {
                 return meant;
             }
         }
-        // What comes before the first name with a wildcard.
+        // The part before the first name with a wildcard.
         let is_plain = |name: &&str| !name.contains(['*', '?', '[', '{', '\\']);
         let plain: Vec<&str> = written.split('/').take_while(is_plain).collect();
         let plain = plain.join("/");
@@ -110,7 +114,7 @@ impl Context {
                 return meant;
             }
         }
-        // The last name may be misspelt, or the stack may lie deeper.
+        // The last name may be misspelt, or the stack may be deeper.
         let (before, last) = match written.rfind('/') {
             Some(slash) => written.split_at(slash + 1),
             None => ("", written),
@@ -141,7 +145,7 @@ impl Context {
     }
 }
 
-/// Returns a path and all directories above it except the root.
+/// Returns a path and its ancestors, without the root.
 fn ancestors(path: &ProjectPath) -> impl Iterator<Item = &str> {
     let path = path.as_str();
     let slashes = path.match_indices('/').skip(1).map(|(at, _)| at);
