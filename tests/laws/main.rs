@@ -34,6 +34,8 @@ mod moves;
 mod operations;
 mod order;
 mod planned;
+#[cfg(feature = "policies")]
+mod policies;
 mod query;
 mod recorded;
 mod references;

@@ -3,6 +3,7 @@
 //! For the worker only: nothing here is limited in time or memory.
 
 mod builtins;
+mod checks;
 mod edits;
 mod functions;
 mod heads;
@@ -50,6 +51,7 @@ impl Policy {
         let definitions = references::definitions(&module, std::slice::from_ref(&module));
         check_functions(&definitions, dialect)?;
         unbound::check(&definitions)?;
+        checks::check(&module, std::slice::from_ref(&module), text)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
         let edits = edits(file, text, module, dialect)?;

@@ -181,7 +181,9 @@ impl Reader<'_> {
                     self.scope(&body.query);
                     self.query(&body.query);
                     self.assigned(body.assign.as_ref());
-                    self.head_values(head);
+                    if !body.is_else {
+                        self.head_values(head);
+                    }
                     self.locals.pop();
                 }
                 if bodies.is_empty() {

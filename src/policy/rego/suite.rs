@@ -7,8 +7,8 @@ use regorus::{Engine, Value};
 use super::edits::Edited;
 use super::references::{self, RuleDefinition};
 use super::{
-    add, as_written, check_functions, edits, new_engine, parse_either, problem, recursion, results,
-    unbound,
+    add, as_written, check_functions, checks, edits, new_engine, parse_either, problem, recursion,
+    results, unbound,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -49,6 +49,7 @@ impl Suite {
             let own = references::definitions(module, &modules);
             check_functions(&own, dialect).map_err(wrong)?;
             unbound::check(&own).map_err(wrong)?;
+            checks::check(module, &modules, text).map_err(wrong)?;
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
             let edits = edits(&file.name, text, module.clone(), dialect).map_err(wrong)?;

@@ -3,6 +3,7 @@
 //! As in OPA, what fails in a function is undefined.
 
 mod format;
+pub(super) mod regexes;
 mod written;
 
 use std::collections::BTreeSet;
@@ -31,11 +32,28 @@ type Function = fn(&[Value]) -> Option<Value>;
 /// Adds the functions of this version of the language.
 pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
     let mut functions: Vec<(&str, u8, Function)> = vec![
+        ("array.flatten", 1, flatten),
+        ("crypto.md5", 1, |it| {
+            Some(digest::<md5::Md5>(&it[0])?.into())
+        }),
+        ("crypto.sha256", 1, |it| {
+            Some(digest::<sha2::Sha256>(&it[0])?.into())
+        }),
         ("indexof", 2, index_of),
         ("numbers.range_step", 3, range_step),
         ("object.subset", 2, |it| {
             is_subset(&it[0], &it[1]).map(Value::from)
         }),
+        (
+            "regex.find_all_string_submatch_n",
+            3,
+            regexes::find_all_groups,
+        ),
+        ("regex.find_n", 3, regexes::find_n),
+        ("regex.is_valid", 1, regexes::is_valid),
+        ("regex.match", 2, regexes::is_match),
+        ("regex.replace", 3, regexes::replace),
+        ("regex.split", 2, regexes::split),
         ("sprintf", 2, format::sprintf),
         ("urlquery.decode", 1, url_decode),
     ];
@@ -55,7 +73,7 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
             ("cast_string", 1, |it| {
                 only(it, |it| matches!(it, Value::String(_)))
             }),
-            ("re_match", 2, re_match),
+            ("re_match", 2, regexes::is_match),
             ("set_diff", 2, set_diff),
         ]);
     }
@@ -99,11 +117,22 @@ fn cast_set(arguments: &[Value]) -> Option<Value> {
     Some(items.into())
 }
 
-fn re_match(arguments: &[Value]) -> Option<Value> {
-    let (Value::String(pattern), Value::String(text)) = (&arguments[0], &arguments[1]) else {
-        return None;
-    };
-    Some(regex::Regex::new(pattern).ok()?.is_match(text).into())
+/// Returns the items of an array, those of each array among them in its place.
+fn flatten(arguments: &[Value]) -> Option<Value> {
+    let mut flat = Vec::new();
+    for item in arguments[0].as_array().ok()? {
+        match item {
+            Value::Array(inner) => flat.extend(inner.iter().cloned()),
+            other => flat.push(other.clone()),
+        }
+    }
+    Some(Value::from(flat))
+}
+
+/// Returns the digest of a text in hexadecimal digits.
+fn digest<D: sha2::Digest>(value: &Value) -> Option<String> {
+    let digest = D::digest(value.as_string().ok()?.as_bytes());
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn set_diff(arguments: &[Value]) -> Option<Value> {

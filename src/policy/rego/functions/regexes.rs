@@ -1,0 +1,186 @@
+//! Regexes as RE2 reads them: its classes are ASCII, and the size of a compiled one surprises nobody.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use regex::{Captures, NoExpand, Regex, RegexBuilder};
+use regorus::Value;
+
+/// How large a compiled regex may be, in bytes: enough for a thousand repetitions of any character.
+const MAX_SIZE: usize = 64 << 20;
+
+/// Compiles a regex.
+///
+/// What is wrong with it, or what RE2 reads differently.
+pub(in crate::policy::rego) fn compiled(pattern: &str) -> Result<Regex, String> {
+    let pattern = translated(pattern)?;
+    let built = RegexBuilder::new(&pattern).size_limit(MAX_SIZE).build();
+    built.map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+        error => {
+            let message = error.to_string();
+            let last = message.lines().last().unwrap_or_default();
+            last.trim_start_matches("error: ").to_owned()
+        }
+    })
+}
+
+/// Returns a regex of RE2 as the library writes it.
+fn translated(pattern: &str) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = pattern.chars().peekable();
+    // What comes first in a class may be a bracket that does not close it.
+    let (mut is_class, mut is_first) = (false, false);
+    while let Some(character) = rest.next() {
+        let was_first = std::mem::take(&mut is_first);
+        match character {
+            '\\' => match rest.next() {
+                Some('d') => out += "[0-9]",
+                Some('D') => out += "[^0-9]",
+                Some('w') => out += "[0-9A-Za-z_]",
+                Some('W') => out += "[^0-9A-Za-z_]",
+                Some('s') => out += r"[\t\n\f\r ]",
+                Some('S') => out += r"[^\t\n\f\r ]",
+                Some('b') if !is_class => out += r"(?-u:\b)",
+                Some(
+                    other @ ('B' | 'C' | 'Q' | 'E' | 'u' | 'U' | '<' | '>' | '8' | '9' | '0'..='7'),
+                ) => {
+                    return Err(format!("`\\{other}` is not supported"));
+                }
+                Some(other) => out.extend(['\\', other]),
+                None => return Err("it ends in a backslash".to_owned()),
+            },
+            '[' if !is_class => {
+                (is_class, is_first) = (true, true);
+                out.push('[');
+                out.extend(rest.next_if_eq(&'^'));
+            }
+            '[' if rest.peek() == Some(&':') => {
+                out.push('[');
+                for inner in rest.by_ref() {
+                    out.push(inner);
+                    if inner == ']' {
+                        break;
+                    }
+                }
+            }
+            ']' if is_class && was_first => out += r"\]",
+            ']' if is_class => {
+                is_class = false;
+                out.push(']');
+            }
+            // In a class these have a meaning of their own only to the library.
+            '[' | '&' | '~' if is_class => out.extend(['\\', character]),
+            '-' if is_class && rest.peek() == Some(&'-') => out += r"\-",
+            '(' if !is_class && rest.peek() == Some(&'?') => {
+                let mut ahead = rest.clone().skip(1);
+                let flags = ahead
+                    .by_ref()
+                    .take_while(|it| it.is_ascii_alphabetic() || *it == '-');
+                if let Some(flag) = flags.filter(|it| !"imsUP-".contains(*it)).next() {
+                    return Err(format!("the flag `{flag}` is not supported"));
+                }
+                out.push('(');
+            }
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_string().ok().map(AsRef::as_ref)
+}
+
+/// How many compiled regexes are kept.
+const MAX_KEPT: usize = 64;
+
+/// Returns a compiled regex; one that was used before is not compiled again.
+fn regex(value: &Value) -> Option<Regex> {
+    thread_local! {
+        static KEPT: RefCell<HashMap<String, Option<Regex>>> = RefCell::default();
+    }
+    let pattern = text(value)?;
+    KEPT.with_borrow_mut(|kept| {
+        if let Some(regex) = kept.get(pattern) {
+            return regex.clone();
+        }
+        if kept.len() == MAX_KEPT {
+            kept.clear();
+        }
+        let regex = compiled(pattern).ok();
+        kept.insert(pattern.to_owned(), regex.clone());
+        regex
+    })
+}
+
+/// Returns how many matches are wanted: a negative number means all.
+fn wanted(value: &Value) -> Option<usize> {
+    let number = value.as_i64().ok()?;
+    Some(usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+pub(super) fn is_match(arguments: &[Value]) -> Option<Value> {
+    Some(regex(&arguments[0])?.is_match(text(&arguments[1])?).into())
+}
+
+pub(super) fn is_valid(arguments: &[Value]) -> Option<Value> {
+    Some(regex(&arguments[0]).is_some().into())
+}
+
+pub(super) fn find_n(arguments: &[Value]) -> Option<Value> {
+    let (regex, wanted) = (regex(&arguments[0])?, wanted(&arguments[2])?);
+    let found = regex.find_iter(text(&arguments[1])?).take(wanted);
+    Some(Value::from(
+        found.map(|it| it.as_str().into()).collect::<Vec<Value>>(),
+    ))
+}
+
+pub(super) fn find_all_groups(arguments: &[Value]) -> Option<Value> {
+    let (regex, wanted) = (regex(&arguments[0])?, wanted(&arguments[2])?);
+    let groups = |found: Captures<'_>| {
+        let groups = found
+            .iter()
+            .map(|group| group.map_or("", |it| it.as_str()).into());
+        Value::from(groups.collect::<Vec<Value>>())
+    };
+    let found = regex.captures_iter(text(&arguments[1])?).take(wanted);
+    Some(Value::from(found.map(groups).collect::<Vec<Value>>()))
+}
+
+pub(super) fn replace(arguments: &[Value]) -> Option<Value> {
+    let (regex, by) = (regex(&arguments[1])?, text(&arguments[2])?);
+    let before = text(&arguments[0])?;
+    let replaced = if by.contains('$') {
+        regex.replace_all(before, by)
+    } else {
+        regex.replace_all(before, NoExpand(by))
+    };
+    Some(replaced.as_ref().into())
+}
+
+pub(super) fn split(arguments: &[Value]) -> Option<Value> {
+    let regex = regex(&arguments[0])?;
+    let parts = regex.split(text(&arguments[1])?);
+    Some(Value::from(parts.map(Value::from).collect::<Vec<Value>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regexes_have_the_classes_of_re2() {
+        let is_match = |pattern: &str, text: &str| compiled(pattern).map(|it| it.is_match(text));
+        assert_eq!(is_match(r"^\w+$", "naïve"), Ok(false));
+        assert_eq!(is_match(r"^[\w-]{1,64}$", "net-eu_1"), Ok(true));
+        assert_eq!(is_match(r"^\d$", "٣"), Ok(false));
+        assert_eq!(is_match(r"^[^\d]$", "٣"), Ok(true));
+        assert_eq!(is_match("^.{1,1000}$", &"ü".repeat(1000)), Ok(true));
+        assert_eq!(is_match("^[]a&&]+$", "]&a"), Ok(true));
+        assert_eq!(is_match("^[[:alpha:][]+$", "[a"), Ok(true));
+        assert!(is_match("(?x) a", "a").is_err());
+        assert!(is_match("(", "a").is_err());
+        assert!(is_match(r"\B", "a").is_err());
+    }
+}

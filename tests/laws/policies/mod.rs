@@ -1,0 +1,191 @@
+//! Random policies beside OPA: each has OPA's answer, or is refused when it is loaded.
+//!
+//! The generator avoids one known difference: OPA sorts objects before sets.
+//!
+//! `recorded.txt` has OPA's answers for some seeds. Where `opa` is on the `PATH`, new seeds are compared with it.
+
+mod generate;
+
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::support::{Sandbox, skipped};
+
+const RECORDED: &str = include_str!("recorded.txt");
+
+/// How many new seeds OPA is asked about.
+const N_NEW: u64 = 40;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new("");
+    sandbox.write("/input.json", generate::INPUT);
+    sandbox
+}
+
+/// Returns the answer of `orch`, or `None` if it refuses the policy, or fails where arithmetic has something other
+/// than numbers: there OPA's expression is undefined, and `orch` has no answer yet.
+fn answer(sandbox: &Sandbox, text: &str) -> Option<Value> {
+    sandbox.write("/p.rego", text);
+    let evaluated = sandbox.orch("policy eval p.rego --input input.json --format json");
+    match evaluated.code() {
+        0 => Some(evaluated.json()["trigger"].clone()),
+        3 => None,
+        1 if evaluated.stderr.contains("expects numeric argument") => None,
+        status => panic!("status {status}: {}\n{text}", evaluated.stderr),
+    }
+}
+
+#[test]
+fn policies_have_the_recorded_answers_of_opa_or_are_refused() {
+    let sandbox = sandbox();
+    let mut different = Vec::new();
+    let mut n_answered = 0;
+    for line in RECORDED.lines().filter(|line| !line.starts_with('#')) {
+        let (seed, expected) = line.split_once('\t').expect("a seed and an answer");
+        let seed = seed.parse().expect("a seed is a number");
+        let expected: Value = serde_json::from_str(expected).expect("answers are JSON");
+        let answer = answer(&sandbox, &generate::policy(seed));
+        n_answered += usize::from(answer.is_some());
+        if answer.is_some_and(|answer| answer != expected) {
+            different.push(seed);
+        }
+    }
+    assert!(
+        different.is_empty(),
+        "other answers than OPA: {different:?}"
+    );
+    // A program that refuses everything would keep the law.
+    assert!(n_answered > 60, "only {n_answered} policies have an answer");
+}
+
+#[test]
+fn policies_of_new_seeds_have_the_answers_of_opa_or_are_refused() {
+    if Command::new("opa").arg("version").output().is_err() {
+        skipped("`opa` is not on the PATH: policies are compared with recorded answers only");
+        return;
+    }
+    let sandbox = sandbox();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the clock is set");
+    let first = now.as_secs() * N_NEW;
+    for seed in first..first + N_NEW {
+        let text = generate::policy(seed);
+        let Some(answer) = answer(&sandbox, &text) else {
+            continue;
+        };
+        let mut opa = Command::new("opa");
+        opa.args([
+            "eval",
+            "--format=json",
+            "--input",
+            "input.json",
+            "--data",
+            "p.rego",
+        ]);
+        if seed % 2 == 1 {
+            opa.arg("--v0-compatible");
+        }
+        let evaluated = opa
+            .arg("data.p.trigger")
+            .current_dir(sandbox.path(""))
+            .output();
+        let evaluated = evaluated.expect("it has run before");
+        let evaluated: Value = serde_json::from_slice(&evaluated.stdout).expect("it prints JSON");
+        // OPA refuses what has the wrong type, too: `orch` need not.
+        if evaluated["errors"].is_null() {
+            let expected = &evaluated["result"][0]["expressions"][0]["value"];
+            assert_eq!(answer, *expected, "seed {seed}\n{text}");
+        }
+    }
+}
+
+/// Returns the last line that `orch` prints about a policy in Rego v1 with these rules.
+fn evaluated(rules: &str) -> String {
+    let sandbox = sandbox();
+    sandbox.write("/p.rego", &format!("package p\n{rules}\n"));
+    let evaluated = sandbox.orch("policy eval p.rego --input input.json --format json");
+    match evaluated.code() {
+        0 => evaluated.json()["trigger"].to_string(),
+        _ => evaluated.stderr,
+    }
+}
+
+#[test]
+fn policies_reach_else_of_a_function_whose_body_declares_its_value() {
+    let rules = "f(s) := l if { some l in s.labels } else := \"none\"\n\
+                 trigger contains f({\"labels\": []})\ntrigger contains f({\"labels\": [\"a\"]})";
+    assert_eq!(evaluated(rules), r#"["a","none"]"#);
+}
+
+#[test]
+fn policies_with_unsafe_variables_are_refused() {
+    for statement in [
+        "some i; not startswith(input.stacks[i].id, \"a\")",
+        "not input.stacks[_].id == \"a\"",
+        "some i; not input.stacks[i].id == \"a\"",
+        "every s in input.stacks { not s.labels[i] == \"a\" }",
+    ] {
+        let said = evaluated(&format!("trigger contains \"x\" if {{ {statement} }}"));
+        assert!(said.contains("p.rego:2:"), "{statement}: {said}");
+        assert!(
+            said.contains("is unsafe") || said.contains("has no value"),
+            "{statement}: {said}"
+        );
+    }
+}
+
+#[test]
+fn policies_with_calls_after_a_blank_are_refused() {
+    for body in [
+        "not input.a\n (1 - 2) / 2 < 600",
+        "count (input.numbers) > 1",
+    ] {
+        let said = evaluated(&format!("trigger contains \"x\" if {{ {body} }}"));
+        assert!(
+            said.contains("p.rego:2:") && said.contains("cannot be loaded"),
+            "{body}: {said}"
+        );
+    }
+}
+
+#[test]
+fn policies_with_object_patterns_are_refused() {
+    for statement in [
+        "some {\"id\": x} in input.stacks",
+        "{\"id\": x} := input.stacks[0]",
+    ] {
+        let said = evaluated(&format!("trigger contains x if {{ {statement} }}"));
+        assert!(said.contains("object pattern"), "{statement}: {said}");
+    }
+}
+
+#[test]
+fn policies_read_regexes_as_re2_does() {
+    let answered = |pattern: &str, text: &str| {
+        evaluated(&format!(
+            "trigger contains \"x\" if {{ regex.match(`{pattern}`, \"{text}\") }}"
+        ))
+    };
+    assert_eq!(answered("^.{1,100}$", "abc"), r#"["x"]"#);
+    assert_eq!(answered(r"^[\w-]{1,64}$", "net-eu"), r#"["x"]"#);
+    assert_eq!(answered(r"^\w+$", "naïve"), "[]");
+    let said = answered("(", "a");
+    assert!(said.contains("the regex is wrong"), "{said}");
+}
+
+#[test]
+fn policies_have_digests_and_flat_arrays_or_are_refused_by_name() {
+    let rules = "trigger contains crypto.md5(\"a\")\ntrigger contains x if { some x in array.flatten([[\"b\"], \"c\"]) }";
+    assert_eq!(
+        evaluated(rules),
+        r#"["0cc175b9c0f1b6a831c399e269772661","b","c"]"#
+    );
+    let said = evaluated("trigger contains strings.render_template(\"a\", {})");
+    assert!(
+        said.contains("`strings.render_template` is not a function"),
+        "{said}"
+    );
+}
