@@ -88,8 +88,10 @@ impl<'m> Checker<'_> {
         if bodies.is_empty() {
             self.terms(&terms, &arguments)?;
         }
+        // References of the head may give variables of the body their values: `trigger[stacks[i].id] { i > 0 }`.
+        let given = self.given(&terms, &arguments)?;
         for body in bodies {
-            let bound = self.query(&body.query, &arguments)?;
+            let bound = self.query(&body.query, &given)?;
             match &body.assign {
                 Some(assign) => self.terms(&[&assign.value], &bound)?,
                 None if body.is_else => {}
@@ -97,6 +99,16 @@ impl<'m> Checker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns these variables, and those that the references of terms give a value.
+    fn given(&self, terms: &[&'m Expr], bound: &Names<'m>) -> Result<Names<'m>, Problem> {
+        let mut uses = Uses::default();
+        for term in terms {
+            self.expression(term, &mut uses)?;
+        }
+        let given = uses.gives.iter().map(|it| it.text());
+        Ok(bound.iter().copied().chain(given).collect())
     }
 
     /// Checks what is computed from the variables of a query.
@@ -168,8 +180,9 @@ impl<'m> Checker<'_> {
             | Expr::SetCompr { query, .. }
             | Expr::ObjectCompr { query, .. } = comprehension
             {
-                let bound = self.query(query, bound)?;
-                self.terms(&parts(comprehension), &bound)?;
+                let terms = parts(comprehension);
+                let bound = self.query(query, &self.given(&terms, bound)?)?;
+                self.terms(&terms, &bound)?;
             }
         }
         Ok(())

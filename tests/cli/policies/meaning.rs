@@ -234,7 +234,6 @@ trigger[input.stacks[i].id] { i > 0 }
 trigger[x] { split("c,d", ",", [x, _]) }
 trigger[x] { walk({"k": "e"}, [["k"], x]) }
 trigger[x] { f(1, x) }
-trigger[x] { {"k": x} = {"k": "h"} }
 trigger[k] { {"i": 1}[k] }
 trigger[x] { n := count([1]) with count as length; x := sprintf("j%d", [n]) }
 trigger[x] { y := [z | z = "k"]; x := y[_] }
@@ -247,7 +246,6 @@ length(_) = 3
     trigger: c
     trigger: e
     trigger: g
-    trigger: h
     trigger: i
     trigger: j3
     trigger: k
@@ -386,7 +384,6 @@ flag contains "its own variable" if { i := 5; every i, x in ["q"] { i == 0; x ==
 flag contains "a member" if { some s in stacks; {s.id | some s in stacks} == {"a", "b"}; s.id == "b" }
 flag contains "a pair" if { some k, v in ["q"]; [[v, k] | some k, v in ["r"]] == [["r", 0]]; [k, v] == [0, "q"] }
 flag contains "a list" if { some a, b in ["q"]; [[b, a] | some [a, b] in [["r", "s"]]] == [["s", "r"]]; b == "q" }
-flag contains "an object" if { some v in ["q"]; [v | some {"k": v} in [{"k": "r"}]] == ["r"]; v == "q" }
 flag contains "two levels" if { s := 1; [[s, t] | s := 2; t := [s | some s in [3]]] == [[2, [3]]]; s == 1 }
 flag contains "a value" if { v := "q"; {v: v | some v in ["r"]} == {"r": "r"}; [v | v] == ["q"] }
 flag contains "a rule" if { some stack in stacks; stack.id == "a" }
@@ -427,7 +424,6 @@ trigger contains sprintf("%d %d", [i, j]) if {
     flag: an argument
     flag: an import
     flag: an index
-    flag: an object
     flag: b
     flag: else
     flag: every
