@@ -414,7 +414,7 @@ pub fn no_status(error: &GitError) -> Error {
     ))
 }
 
-/// Returns whether Terraform, OpenTofu or Terragrunt writes such a file beside the files of a
+/// Returns whether Terraform, `OpenTofu` or Terragrunt writes such a file beside the files of a
 /// stack.
 fn is_written_by_tools(path: &ProjectPath) -> bool {
     let names = || path.as_str().split('/');

@@ -171,7 +171,7 @@ fn messages_and_help_use_plain_words() {
         if path.contains("tests") {
             continue;
         }
-        let is_help = path.ends_with(".md");
+        let is_help = Path::new(&path).extension().is_some_and(|it| it == "md");
         // Without the tests, which come last.
         let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
         for (number, line) in text.lines().enumerate() {

@@ -257,15 +257,15 @@ fn harmless_changes(stacks: &Stacks, run: &str, changes: &ChangesSinceRun) -> Op
         None if changes.files => format!("uncommitted files have changed since run {run}"),
         None => return None,
     };
-    let changed: Vec<&ChangedStack> = changes.stacks.iter().collect();
-    let (has, it) = match changed.len() {
+    let unfinished: Vec<&ChangedStack> = changes.stacks.iter().collect();
+    let (has, it) = match unfinished.len() {
         0 => return Some(format!("{what}; none of its stacks has changed")),
         1 => ("has", "it"),
         _ => ("have", "they"),
     };
     Some(format!(
         "{what}; {} {has} changed; {it} had not succeeded, so that is fine",
-        named(stacks, &changed, false)
+        named(stacks, &unfinished, false)
     ))
 }
 

@@ -39,8 +39,7 @@ pub(super) fn check(module: &Module, among: &[Ref<Module>], text: &str) -> Resul
         known,
         n_arguments,
     };
-    let rules = module.policy.iter();
-    rules.map(|rule| checker.rule(rule)).collect()
+    module.policy.iter().try_for_each(|rule| checker.rule(rule))
 }
 
 struct Checker<'t> {
@@ -167,7 +166,7 @@ impl<'m> Checker<'_> {
             } = &statement.literal
             {
                 let mut inner = bound.clone();
-                inner.extend(key.iter().chain([value]).map(|it| it.text()));
+                inner.extend(key.iter().chain([value]).map(Span::text));
                 self.query(query, &inner)?;
             }
         }

@@ -76,7 +76,7 @@ fn apply_adopts_existing_stacks_without_running() {
     done(&repository, "plan -o ../saved");
     log(&repository);
     let said = done(&repository, "apply ../saved");
-    assert!(said.contains("2 recorded stacks"), "{said}");
+    assert!(said.contains("2 stacks recorded"), "{said}");
     assert_eq!(log(&repository), [""; 0]);
     let adopted = entry(&repository, "/a");
     assert_eq!(adopted["driver"], "fake", "{adopted}");

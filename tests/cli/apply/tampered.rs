@@ -50,7 +50,7 @@ fn apply_refuses_a_plan_that_hides_changes() {
             }
         }),
         ("the inputs of the entry", |saved| {
-            saved["stacks"] = json!([])
+            saved["stacks"] = json!([]);
         }),
         ("blocked", |saved| {
             saved["plan"]["entries"][0]["blocked"] = "another backend".into();

@@ -9,7 +9,7 @@ use super::{
 use crate::support::Repository;
 
 const NOT_HERE: &str =
-    "none of the recorded stacks in `.orch/state/default.json` is in this project, or was in";
+    "none of the stacks recorded in `.orch/state/default.json` is in this project, or was in";
 
 /// Asserts that no command destroys anything, since the document says nothing about this project.
 #[track_caller]

@@ -291,7 +291,7 @@ fn adopted_terraform_stacks_are_verified_and_destroyed_when_they_are_removed() {
 
 #[test]
 fn adopt_shows_each_warning_once() {
-    let repository = project(&[("/xa", "after = [\"/nowhere\"]")]);
+    let repository = project(&[("xa", "after = [\"/nowhere\"]")]);
     let output = repository.orch("state adopt");
     assert_eq!(output.code(), 0, "{output}");
     let warning = "warning: `/nowhere` in `after` matches no stack";

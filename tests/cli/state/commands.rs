@@ -433,7 +433,7 @@ fn document_about_other_stacks_is_left_alone() {
     });
     assert_snapshot!(sandbox.orch("state list"), @"
     [stderr]
-    error: none of the recorded stacks in `.orch/state/default.json` is in this project
+    error: none of the stacks recorded in `.orch/state/default.json` is in this project
       = help: check `project`, `namespace` and the backend in the configuration of the state
     [exit status 4]
     ");

@@ -7,6 +7,7 @@ pub(super) mod regexes;
 mod written;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use anyhow::Result;
 use regorus::{Engine, Value};
@@ -50,7 +51,9 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
             regexes::find_all_groups,
         ),
         ("regex.find_n", 3, regexes::find_n),
-        ("regex.is_valid", 1, regexes::is_valid),
+        ("regex.is_valid", 1, |arguments| {
+            Some(regexes::is_valid(arguments))
+        }),
         ("regex.match", 2, regexes::is_match),
         ("regex.replace", 3, regexes::replace),
         ("regex.split", 2, regexes::split),
@@ -131,8 +134,11 @@ fn flatten(arguments: &[Value]) -> Option<Value> {
 
 /// Returns the digest of a text in hexadecimal digits.
 fn digest<D: sha2::Digest>(value: &Value) -> Option<String> {
-    let digest = D::digest(value.as_string().ok()?.as_bytes());
-    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::new();
+    for byte in D::digest(value.as_string().ok()?.as_bytes()) {
+        _ = write!(text, "{byte:02x}");
+    }
+    Some(text)
 }
 
 fn set_diff(arguments: &[Value]) -> Option<Value> {

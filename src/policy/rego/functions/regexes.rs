@@ -74,10 +74,10 @@ fn translated(pattern: &str) -> Result<String, String> {
             '-' if is_class && rest.peek() == Some(&'-') => out += r"\-",
             '(' if !is_class && rest.peek() == Some(&'?') => {
                 let mut ahead = rest.clone().skip(1);
-                let flags = ahead
+                let mut flags = ahead
                     .by_ref()
                     .take_while(|it| it.is_ascii_alphabetic() || *it == '-');
-                if let Some(flag) = flags.filter(|it| !"imsUP-".contains(*it)).next() {
+                if let Some(flag) = flags.find(|it| !"imsUP-".contains(*it)) {
                     return Err(format!("the flag `{flag}` is not supported"));
                 }
                 out.push('(');
@@ -124,8 +124,8 @@ pub(super) fn is_match(arguments: &[Value]) -> Option<Value> {
     Some(regex(&arguments[0])?.is_match(text(&arguments[1])?).into())
 }
 
-pub(super) fn is_valid(arguments: &[Value]) -> Option<Value> {
-    Some(regex(&arguments[0]).is_some().into())
+pub(super) fn is_valid(arguments: &[Value]) -> Value {
+    regex(&arguments[0]).is_some().into()
 }
 
 pub(super) fn find_n(arguments: &[Value]) -> Option<Value> {
