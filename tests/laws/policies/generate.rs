@@ -16,7 +16,7 @@ pub(crate) const INPUT: &str = r#"{
   "numbers": [3, 1, 2.5, -4, 1]
 }"#;
 
-/// A sequence of numbers that depends on its seed alone (SplitMix64).
+/// A sequence of numbers that depends on its seed alone (`SplitMix64`).
 struct Random(u64);
 
 impl Random {

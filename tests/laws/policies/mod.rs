@@ -105,7 +105,7 @@ fn policies_of_new_seeds_have_the_answers_of_opa_or_are_refused() {
 /// Returns the last line that `orch` prints about a policy in Rego v1 with these rules.
 fn evaluated(rules: &str) -> String {
     let sandbox = sandbox();
-    sandbox.write("/p.rego", &format!("package p\n{rules}\n"));
+    sandbox.write("/p.rego", format!("package p\n{rules}\n"));
     let evaluated = sandbox.orch("policy eval p.rego --input input.json --format json");
     match evaluated.code() {
         0 => evaluated.json()["trigger"].to_string(),
