@@ -45,10 +45,13 @@ type Computed = Vec<(String, Range<usize>)>;
 
 impl Mover<'_> {
     fn rule(&mut self, head: &RuleHead, bodies: &[RuleBody], end: usize, is_v1: bool) {
-        // What a function returns is undefined alone.
         let (span, refr, key, assign) = match head {
             RuleHead::Set { span, refr, key } => (span, refr, key.as_ref(), None),
             RuleHead::Compr { span, refr, assign } => (span, refr, None, assign.as_ref()),
+            // An undefined value of a function makes no difference to other calls, but leads to its `else`.
+            RuleHead::Func {
+                span, refr, assign, ..
+            } if bodies.iter().any(|body| body.is_else) => (span, refr, None, assign.as_ref()),
             RuleHead::Func { .. } => return,
         };
         let name = Name::read(self.text, range(span).start);

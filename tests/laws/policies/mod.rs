@@ -118,6 +118,10 @@ fn policies_reach_else_of_a_function_whose_body_declares_its_value() {
     let rules = "f(s) := l if { some l in s.labels } else := \"none\"\n\
                  trigger contains f({\"labels\": []})\ntrigger contains f({\"labels\": [\"a\"]})";
     assert_eq!(evaluated(rules), r#"["a","none"]"#);
+    // An undefined value leads to `else` too.
+    let rules = "f(x) := x.owner if { x.n > 0 } else := \"none\"\n\
+                 trigger contains f({\"n\": 1})\ntrigger contains f({\"n\": 1, \"owner\": \"a\"})";
+    assert_eq!(evaluated(rules), r#"["a","none"]"#);
 }
 
 #[test]
