@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::log::LogFile;
-use super::timeline::{RunTimeline, Time, Waited};
+use super::timeline::{RunTimeline, Time};
 use crate::record::journal::{AttemptRecord, Counts, RunStatus};
 use crate::report::failure::failed;
 use crate::report::resources::changes_text;
@@ -36,24 +36,13 @@ struct StackData<'a> {
     detail: Option<String>,
     wave: usize,
     #[serde(flatten)]
-    time: Option<TimeData>,
+    time: Option<Time>,
     changes: Option<String>,
     /// Whether there are changes, if known.
     changed: Option<bool>,
     /// Its turns that followed others.
     follows: Vec<Followed<'a>>,
     attempts: Vec<AttemptData>,
-}
-
-#[derive(Serialize)]
-struct TimeData {
-    start: i64,
-    end: i64,
-    slot: usize,
-    /// The stack that it waited for.
-    waited: Option<usize>,
-    /// Whether it waited only for the slot of that stack.
-    for_slot: bool,
 }
 
 #[derive(Serialize)]
@@ -66,20 +55,6 @@ struct AttemptData {
     /// The id of the element with its log.
     log: Option<String>,
     bytes: u64,
-}
-
-impl From<Time> for TimeData {
-    fn from(time: Time) -> Self {
-        TimeData {
-            start: time.start,
-            end: time.end,
-            slot: time.slot,
-            waited: time
-                .waited
-                .map(|(Waited::Stack(stack) | Waited::Slot(stack))| stack),
-            for_slot: matches!(time.waited, Some(Waited::Slot(_))),
-        }
-    }
 }
 
 impl<'a> PageData<'a> {
@@ -132,7 +107,7 @@ fn stack_data<'a>(
         state: stack.outcome(),
         detail: stack.cause(),
         wave,
-        time: time.map(TimeData::from),
+        time,
         changes: stack.changes().map(changes_text),
         changed: stack.changes().map(|changes| changes.any),
         follows,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::timeline::{RunTimeline, Waited};
+use super::timeline::RunTimeline;
 use super::*;
 use crate::record::journal::{JournalEntry, RunRecord};
 use crate::record::logs::Stream;
@@ -86,10 +86,13 @@ fn data(page: &str, id: &str) -> Value {
 
 /// Returns what each stack waited for, by path.
 fn waited(stacks: &[Ran], course: &RunTimeline) -> Vec<String> {
-    let waited = course.times.iter().map(|time| match time.unwrap().waited {
-        None => "-".to_owned(),
-        Some(Waited::Stack(stack)) => stacks[stack].0.to_owned(),
-        Some(Waited::Slot(stack)) => format!("slot of {}", stacks[stack].0),
+    let waited = course.times.iter().map(|time| {
+        let time = time.unwrap();
+        match time.waited {
+            None => "-".to_owned(),
+            Some(stack) if time.for_slot => format!("slot of {}", stacks[stack].0),
+            Some(stack) => stacks[stack].0.to_owned(),
+        }
     });
     waited.collect()
 }
@@ -122,7 +125,8 @@ fn timeline_looks_through_stacks_that_did_not_run() {
     let stacks = [("/a", Some((0, 5))), ("/b", None), ("/c", Some((5, 6)))];
     let course = RunTimeline::new(&record(9, &stacks, &[(0, 1), (1, 2)]));
     assert_eq!(course.times[1], None);
-    assert_eq!(course.times[2].unwrap().waited, Some(Waited::Stack(0)));
+    let time = course.times[2].unwrap();
+    assert_eq!((time.waited, time.for_slot), (Some(0), false));
     assert_eq!(course.critical, [0, 2]);
     assert_eq!(course.waves, [0, 1, 2]);
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use crate::record::journal::{RunRecord, StackRecord};
 
@@ -25,30 +26,16 @@ pub(super) struct RunTimeline {
 }
 
 /// When a stack ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Time {
     /// Milliseconds after the run began.
     pub(super) start: i64,
     pub(super) end: i64,
     /// The slot, counted from 0.
     pub(super) slot: usize,
-    pub(super) waited: Option<Waited>,
-}
-
-/// The reason why a stack did not start earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waited {
-    /// The stack that ended last among those before it.
-    Stack(usize),
-    /// The stack that occupied its slot.
-    Slot(usize),
-}
-
-impl Waited {
-    fn stack(self) -> usize {
-        let (Waited::Stack(stack) | Waited::Slot(stack)) = self;
-        stack
-    }
+    /// The stack that ended last among those before it, or that occupied its slot.
+    pub(super) waited: Option<usize>,
+    pub(super) for_slot: bool,
 }
 
 impl RunTimeline {
@@ -112,7 +99,6 @@ impl RunTimeline {
             path.push(stack);
             next = self.times[stack]
                 .and_then(|time| time.waited)
-                .map(Waited::stack)
                 // The clock may be set back during a run.
                 .filter(|_| path.len() < self.times.len());
         }
@@ -184,15 +170,13 @@ fn in_slots(
         let slot = free.or_else(next).unwrap_or(slots.len());
         let ready = last[stack].map_or(0, end_of);
         let was_free = slots.len() < jobs || slots.iter().any(|&before| end_of(before) <= ready);
-        let waited = match slots.get(slot) {
-            Some(&before) if !was_free => Some(Waited::Slot(before)),
-            _ => last[stack].map(Waited::Stack),
-        };
+        let before = slots.get(slot).copied().filter(|_| !was_free);
         result[stack] = Some(Time {
             start,
             end,
             slot,
-            waited,
+            waited: before.or(last[stack]),
+            for_slot: before.is_some(),
         });
         match slots.get_mut(slot) {
             Some(before) => *before = stack,
