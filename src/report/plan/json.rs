@@ -6,10 +6,14 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::is_shown;
+use crate::change::AppliedBase;
+use crate::driver::ChangeCounts;
 use crate::path::{Generation, StackPath};
 use crate::plan::checks::FailedCondition;
-use crate::plan::entry::{PlanEntry, PlannedAction, Removed};
-use crate::plan::{Plan, PlannedFollowUps, RelaxedConstraint, Totals, UnplannedRemovals};
+use crate::plan::entry::{PlanEntry, PlanMode, PlanReason, PlannedAction, Removed};
+use crate::plan::{
+    Plan, PlannedFollowUps, RelaxedConstraint, RequestedOptions, Totals, UnplannedRemovals,
+};
 use crate::project::{Problems, Project};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 use crate::run::evaluated::PolicyProblem;
@@ -18,10 +22,10 @@ use crate::run::evaluated::PolicyProblem;
 struct PlanJson<'a> {
     format: u32,
     id: &'a str,
-    mode: &'static str,
-    options: OptionsJson<'a>,
+    mode: PlanMode,
+    options: &'a RequestedOptions,
     commit: Option<&'a str>,
-    state: Option<StateJson<'a>>,
+    state: Option<&'a AppliedBase>,
     /// Whether there is anything to apply.
     applyable: bool,
     /// Whether nothing failed, is blocked or was left out.
@@ -53,7 +57,7 @@ struct FollowUpsJson<'a> {
     turns: Vec<FollowUpJson<'a>>,
     problems: &'a [PolicyProblem],
     /// The stacks whose follow-ups may differ, since their changes are known only during the apply.
-    uncertain: Vec<&'a str>,
+    uncertain: &'a [StackPath],
 }
 
 #[derive(Serialize)]
@@ -62,21 +66,10 @@ struct FollowUpJson<'a> {
     path: PathJson<'a>,
     policies: &'a [String],
     /// The stack whose turn it follows.
-    after: &'a str,
+    after: &'a StackPath,
     autodeploy: bool,
     /// Why it will fail, if that is known.
     problem: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
-struct OptionsJson<'a> {
-    full: bool,
-    init: bool,
-    allow_rollback: bool,
-    replace: &'a [String],
-    /// Whether there are any: the arguments themselves may be secret.
-    arguments: bool,
 }
 
 #[derive(Serialize)]
@@ -84,13 +77,6 @@ struct OperationJson<'a> {
     #[serde(flatten)]
     path: PathJson<'a>,
     operation: &'static str,
-}
-
-#[derive(Serialize)]
-struct StateJson<'a> {
-    address: &'a str,
-    lineage: &'a str,
-    serial: u64,
 }
 
 #[derive(Serialize)]
@@ -102,37 +88,22 @@ struct EntryJson<'a> {
     actions: Vec<&'static str>,
     /// Whether the tool could plan; otherwise it plans again once the stacks before it are applied.
     planned: bool,
-    reason: ReasonJson<'a>,
+    reason: &'a PlanReason,
     /// The stacks with work after which the apply decides it; `null` if it is decided.
-    conditional: Option<Vec<&'a str>>,
+    conditional: Option<&'a [StackPath]>,
     /// Whether there are more of these stacks, which are the first by path.
     conditional_on_more: bool,
     blocked: Option<&'a str>,
     /// The stacks and outputs that replace it if they change during the apply.
     replaced_if: &'a [String],
-    changes: Option<CountsJson>,
+    changes: Option<ChangeCounts>,
     resources: Vec<ResourceJson<'a>>,
     source_commit: Option<&'a str>,
     /// The generation that a replace creates before the old one is destroyed.
-    new_generation: Option<u32>,
+    new_generation: Option<Generation>,
     /// The proof that the stack was removed; `null` for a stack of this commit.
     removed: Option<&'a Removed>,
     drifted: bool,
-}
-
-#[derive(Serialize)]
-struct ReasonJson<'a> {
-    source: &'static str,
-    text: &'a str,
-    file: Option<&'a str>,
-    line: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct CountsJson {
-    add: u64,
-    change: u64,
-    remove: u64,
 }
 
 #[derive(Serialize)]
@@ -165,20 +136,10 @@ pub fn write_plan_json(
     let document = PlanJson {
         format: FORMAT,
         id: &plan.id,
-        mode: plan.mode.word(),
-        options: OptionsJson {
-            full: plan.options.full,
-            init: plan.options.init,
-            allow_rollback: plan.options.allow_rollback,
-            replace: &plan.options.replace,
-            arguments: plan.options.arguments,
-        },
+        mode: plan.mode,
+        options: &plan.options,
         commit: plan.commit.as_deref(),
-        state: plan.state.as_ref().map(|state| StateJson {
-            address: &state.address,
-            lineage: &state.lineage,
-            serial: state.serial,
-        }),
+        state: plan.state.as_ref(),
         applyable: plan.is_applyable(),
         complete: plan.is_complete(),
         errored: totals.stacks.failed > 0,
@@ -215,14 +176,14 @@ fn followups_json(followups: &PlannedFollowUps) -> FollowUpsJson<'_> {
     let turns = followups.turns.iter().map(|followup| FollowUpJson {
         path: PathJson::new(&followup.stack),
         policies: &followup.policies,
-        after: followup.after.as_str(),
+        after: &followup.after,
         autodeploy: followup.autodeploy,
         problem: followup.problem.as_deref(),
     });
     FollowUpsJson {
         turns: turns.collect(),
         problems: &followups.problems,
-        uncertain: followups.uncertain.iter().map(StackPath::as_str).collect(),
+        uncertain: &followups.uncertain,
     }
 }
 
@@ -238,22 +199,12 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             PlannedAction::Replace => vec!["delete", "create"],
             action => vec![action.word()],
         },
-        reason: ReasonJson {
-            source: entry.reason.source.word(),
-            text: &entry.reason.text,
-            file: entry.reason.file.as_deref(),
-            line: entry.reason.line,
-        },
-        conditional: (conditional && is_shown(entry))
-            .then(|| entry.after.stacks.iter().map(StackPath::as_str).collect()),
+        reason: &entry.reason,
+        conditional: (conditional && is_shown(entry)).then_some(&entry.after.stacks),
         conditional_on_more: conditional && entry.after.has_more,
         blocked: entry.blocked.as_deref(),
         replaced_if: &entry.replaced_if,
-        changes: entry.counts.map(|counts| CountsJson {
-            add: counts.add,
-            change: counts.change,
-            remove: counts.remove,
-        }),
+        changes: entry.counts,
         resources: entry
             .resources
             .iter()
@@ -265,7 +216,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
             })
             .collect(),
         source_commit: entry.source_commit.as_deref(),
-        new_generation: entry.generation.map(Generation::get),
+        new_generation: entry.generation,
         removed: entry.removed.as_ref(),
         drifted: entry.has_drifted,
     }
