@@ -7,10 +7,10 @@ use serde::ser::SerializeSeq as _;
 use serde_json::{Map, Value};
 
 use super::document::FORMAT;
-use super::runs::json::{AttemptJson, EvaluatedJson, StopJson};
 use super::runs::{Causes, Followed, ShownRun, ShownStack};
 use crate::record::journal::{
-    Argument, BaseRecord, ChangesRecord, Counts, DirectionRecord, StackState,
+    Argument, AttemptRecord, BaseRecord, ChangesRecord, Counts, DirectionRecord, EvaluatedTurn,
+    StackState, Stop,
 };
 use crate::record::logs::Logs;
 
@@ -20,8 +20,8 @@ struct ReportJson<'a> {
     run: RunJson<'a>,
     stacks: StacksJson<'a>,
     /// The answers of policies.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    evaluated: Vec<EvaluatedJson<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    evaluated: &'a [EvaluatedTurn],
 }
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ struct RunJson<'a> {
     orch: &'a str,
     host: &'a str,
     counts: CountsJson,
-    stops: Vec<StopJson<'a>>,
+    stops: &'a [Stop],
 }
 
 #[derive(Serialize)]
@@ -79,7 +79,7 @@ struct StackJson<'a> {
 #[derive(Serialize)]
 struct LoggedAttemptJson<'a> {
     #[serde(flatten)]
-    attempt: AttemptJson<'a>,
+    attempt: &'a AttemptRecord,
     log: Option<String>,
 }
 
@@ -102,7 +102,7 @@ fn stack_json<'a>(stack: ShownStack<'a>, logs: &Logs, follows: Vec<Followed<'a>>
         .attempts
         .iter()
         .map(|attempt| LoggedAttemptJson {
-            attempt: attempt.into(),
+            attempt,
             log: stack.log_place(logs, attempt),
         })
         .collect();
@@ -177,10 +177,10 @@ pub(super) fn write_report_json(
                 left_out: header.left_out.len(),
                 changed: run.stacks().filter(has_changes).count(),
             },
-            stops: record.stops.iter().map(StopJson::from).collect(),
+            stops: &record.stops,
         },
         stacks: StacksJson(run, logs),
-        evaluated: record.evaluated.iter().map(EvaluatedJson::from).collect(),
+        evaluated: &record.evaluated,
     };
     let mut serializer = serde_json::Serializer::pretty(&mut *out);
     report.serialize(&mut serializer)?;

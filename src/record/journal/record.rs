@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Serialize, Serializer};
 
 use super::entry::{
     Counts, EndedTurnRecord, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
@@ -33,22 +34,26 @@ pub struct RunRecord {
 }
 
 /// The answers of policies to the end of a turn.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct EvaluatedTurn {
     /// The number of its stack's turn; absent for the first.
+    #[serde(serialize_with = "turn_number")]
     pub turn: Option<u32>,
+    #[serde(flatten)]
     pub evaluated: EvaluatedRecord,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Stop {
     pub at: Timestamp,
+    #[serde(flatten)]
     pub cause: StopCause,
     /// The stacks whose command was running.
     pub running: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum StopCause {
     Signal {
         signal: i32,
@@ -89,23 +94,45 @@ pub enum StackState {
     Ended(EndedTurnRecord),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct AttemptRecord {
+    #[serde(rename = "attempt")]
     pub number: u32,
     /// The number of its stack's turn; absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
     /// The number of the step; absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
+    #[serde(rename = "at")]
     pub began: Timestamp,
+    #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
     pub elapsed: Option<Duration>,
     pub failure: Option<FailureRecord>,
     /// How long `orch` waited before the next attempt, if one was to follow.
+    #[serde(rename = "wait_ms", serialize_with = "milliseconds")]
     pub wait: Option<Duration>,
     /// The limit that it exceeded, so that it was interrupted.
+    #[serde(rename = "timeout_ms", serialize_with = "milliseconds")]
     pub timeout: Option<Duration>,
     /// Whether it did not end after that interrupt, and was killed.
+    #[serde(rename = "killed")]
     pub was_killed: bool,
     pub output_lost: Option<String>,
+}
+
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde wants it so"
+)]
+fn turn_number<S: Serializer>(turn: &Option<u32>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(turn.unwrap_or(1))
+}
+
+#[expect(clippy::ref_option, reason = "serde wants it so")]
+fn milliseconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_millis()).serialize(serializer)
 }
 
 impl StackState {

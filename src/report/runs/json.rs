@@ -1,15 +1,14 @@
 //! Recorded runs as JSON.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::causes::{AnsweredJson, Causes, Followed};
 use super::{ListedRun, ShownRun};
 use crate::record::journal::{
-    Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, EvaluatedRecord, EvaluatedTurn,
-    FailureRecord, Header, ReactionRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, EvaluatedTurn, FailureRecord,
+    Header, StackState, Stop,
 };
 use crate::report::document::FORMAT;
 
@@ -86,19 +85,11 @@ struct RunJson<'a> {
     counts: Counts,
     header: &'a Header,
     /// What stopped the run before its end.
-    stops: Vec<StopJson<'a>>,
+    stops: &'a [Stop],
     stacks: Vec<StackRecordJson<'a>>,
     /// The answers of policies.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    evaluated: Vec<EvaluatedJson<'a>>,
-}
-
-#[derive(Serialize)]
-pub(in crate::report) struct EvaluatedJson<'a> {
-    /// Which turn of its stack it was.
-    turn: u32,
-    #[serde(flatten)]
-    evaluated: &'a EvaluatedRecord,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    evaluated: &'a [EvaluatedTurn],
 }
 
 /// The fields of a run that are not lists.
@@ -115,54 +106,6 @@ const RUN_VALUES: [&str; 10] = [
     "cancelled",
 ];
 
-impl<'a> From<&'a EvaluatedTurn> for EvaluatedJson<'a> {
-    fn from(turn: &'a EvaluatedTurn) -> Self {
-        EvaluatedJson {
-            turn: turn.turn.unwrap_or(1),
-            evaluated: &turn.evaluated,
-        }
-    }
-}
-
-#[derive(Serialize)]
-pub(in crate::report) struct StopJson<'a> {
-    at: String,
-    #[serde(flatten)]
-    cause: StopCauseJson<'a>,
-    running: &'a [String],
-}
-
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum StopCauseJson<'a> {
-    Signal {
-        signal: i32,
-        reaction: &'a ReactionRecord,
-    },
-    TimedOut {
-        timeout_ms: u64,
-    },
-}
-
-impl<'a> From<&'a Stop> for StopJson<'a> {
-    fn from(stop: &'a Stop) -> Self {
-        let cause = match &stop.cause {
-            StopCause::Signal { signal, reaction } => StopCauseJson::Signal {
-                signal: *signal,
-                reaction,
-            },
-            StopCause::TimedOut { timeout_ms } => StopCauseJson::TimedOut {
-                timeout_ms: *timeout_ms,
-            },
-        };
-        StopJson {
-            at: stop.at.to_string(),
-            cause,
-            running: &stop.running,
-        }
-    }
-}
-
 #[derive(Serialize)]
 struct StackRecordJson<'a> {
     path: &'a str,
@@ -173,66 +116,26 @@ struct StackRecordJson<'a> {
     cause: Option<&'a CauseRecord>,
     /// What it changed, or would change, if known.
     changes: Option<&'a ChangesRecord>,
-    history: Vec<AttemptJson<'a>>,
-}
-
-#[derive(Serialize)]
-pub(in crate::report) struct AttemptJson<'a> {
-    attempt: u32,
-    /// Which turn of the stack it belongs to, if not to the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn: Option<u32>,
-    /// Which step of that turn it is, if not the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<u32>,
-    at: String,
-    elapsed_ms: Option<u128>,
-    failure: Option<&'a FailureRecord>,
-    /// How long `orch` waits before the next one.
-    wait_ms: Option<u128>,
-    /// The limit that it exceeded.
-    timeout_ms: Option<u128>,
-    killed: bool,
-    /// Why some of its output was lost.
-    output_lost: Option<&'a str>,
-}
-
-impl<'a> From<&'a AttemptRecord> for AttemptJson<'a> {
-    fn from(attempt: &'a AttemptRecord) -> Self {
-        let milliseconds = |duration: Option<Duration>| duration.map(|time| time.as_millis());
-        AttemptJson {
-            attempt: attempt.number,
-            turn: attempt.turn,
-            step: attempt.step,
-            at: attempt.began.to_string(),
-            elapsed_ms: milliseconds(attempt.elapsed),
-            failure: attempt.failure.as_ref(),
-            wait_ms: milliseconds(attempt.wait),
-            timeout_ms: milliseconds(attempt.timeout),
-            killed: attempt.was_killed,
-            output_lost: attempt.output_lost.as_deref(),
-        }
-    }
+    history: &'a [AttemptRecord],
 }
 
 /// Writes a run: the header of its journal, and how each stack ended.
 pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     let record = &run.record;
-    let stacks = record.stacks.iter().map(|stack| {
-        let (attempts, ended) = match &stack.state {
-            StackState::LeftOut | StackState::Waiting => (0, None),
-            StackState::Started { attempt, .. } => (*attempt, None),
-            StackState::Ended(ended) => (ended.attempts, Some(ended)),
-        };
+    let stacks = run.stacks().map(|stack| {
+        let ended = stack.ended();
         StackRecordJson {
-            path: &stack.path,
-            state: run.word(&stack.state),
-            attempts,
+            path: &stack.record.path,
+            state: stack.outcome(),
+            attempts: match stack.record.state {
+                StackState::Started { attempt, .. } => attempt,
+                _ => ended.map_or(0, |ended| ended.attempts),
+            },
             elapsed_ms: ended.map(|ended| ended.elapsed_ms),
             failure: ended.and_then(|ended| ended.failure.as_ref()),
             cause: ended.and_then(|ended| ended.cause.as_ref()),
-            changes: ended.and_then(|ended| ended.changes.as_ref()),
-            history: stack.attempts.iter().map(AttemptJson::from).collect(),
+            changes: stack.changes(),
+            history: &stack.record.attempts,
         }
     });
     let finished = record.finished.as_ref();
@@ -245,9 +148,9 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         folder: run.folder.to_string_lossy().into_owned(),
         counts: record.counts(),
         header: &record.header,
-        stops: record.stops.iter().map(StopJson::from).collect(),
+        stops: &record.stops,
         stacks: stacks.collect(),
-        evaluated: record.evaluated.iter().map(EvaluatedJson::from).collect(),
+        evaluated: &record.evaluated,
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
