@@ -2,7 +2,8 @@
 //!
 //! Everything here writes to a given [`std::io::Write`]. Text from disk is passed through
 //! [`crate::printable`]. JSON has its own structs, so that a change of the domain cannot silently
-//! change the format.
+//! change the format. Parts of journals and plan files already have a format and are written as
+//! they are.
 
 mod alike;
 mod annotation;

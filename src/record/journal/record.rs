@@ -94,6 +94,7 @@ pub enum StackState {
     Ended(EndedTurnRecord),
 }
 
+/// An attempt, serialized as the JSON of runs has it.
 #[derive(Debug, Serialize)]
 pub struct AttemptRecord {
     #[serde(rename = "attempt")]
