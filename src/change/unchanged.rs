@@ -120,12 +120,38 @@ fn texts_at<'p>(
     if paths.is_empty() {
         return Ok(Texts::new());
     }
-    let contents = present.repository.read(commit, &paths)?;
+    let (paths, contents) = match present.repository.read(commit, &paths) {
+        Ok(contents) => (paths, contents),
+        // Files that were staged and then deleted are not in a commit.
+        Err(error) => {
+            let there = in_commit(present, commit, &paths)?;
+            if there.len() == paths.len() {
+                return Err(error);
+            }
+            let contents = present.repository.read(commit, &there)?;
+            (there, contents)
+        }
+    };
     let texts = paths
         .into_iter()
         .zip(contents)
         .filter_map(|(path, bytes)| Some((path, Cow::Owned(text(bytes)?))));
     Ok(texts.collect())
+}
+
+/// Returns the files that a commit has.
+fn in_commit(
+    present: CurrentProject<'_>,
+    commit: &CommitId,
+    paths: &[ProjectPath],
+) -> Result<Vec<ProjectPath>, GitError> {
+    let directories: Vec<ProjectPath> = paths.iter().filter_map(ProjectPath::parent).collect();
+    let names = present.repository.files_in(commit, &directories)?;
+    let has = |(path, names): &(&ProjectPath, Vec<String>)| {
+        names.iter().any(|name| name == path.basename())
+    };
+    let found = paths.iter().zip(names).filter(has);
+    Ok(found.map(|(path, _)| path.clone()).collect())
 }
 
 /// Returns the texts of the working tree, and those of HEAD where the uncommitted change does not count.

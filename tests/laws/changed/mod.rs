@@ -150,6 +150,32 @@ fn a_stack_changes_with_the_mark_above_that_hid_it() {
     check(&scene).unwrap();
 }
 
+/// The base does not have it.
+#[test]
+fn a_configuration_file_that_was_staged_and_then_deleted_is_no_error() {
+    let empty = Configuration {
+        stack: None,
+        imports: vec![],
+        ignore: vec![],
+        is_root: false,
+    };
+    let scene = Scene {
+        setting: Setting {
+            directory: "",
+            reader: Reader::Library,
+        },
+        files: vec![("a/stack.tm".to_owned(), Text::Configuration(empty.clone()))],
+        operations: vec![
+            Operation::Write("s p/more.tm.hcl".to_owned(), Text::Configuration(empty)),
+            Operation::Stage("s p"),
+            Operation::Rename("s p", "a-b"),
+        ],
+        base: WantedBase::Head,
+        switches: ON,
+    };
+    check(&scene).unwrap();
+}
+
 proptest! {
     #![proptest_config(config(3))]
 
