@@ -6,8 +6,8 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use super::{
-    APPROVED, DOCUMENT, acts, applied, applied_of, assert_tidy, declare, done, entry, fails, keys,
-    leaves_blocked, log, planned, prepared, remove, vanish, want, world,
+    APPROVED, DOCUMENT, acts, applied, applied_of, assert_tidy, declare, done, entry, fails, hook,
+    keys, leaves_blocked, log, planned, prepared, remove, vanish, want, world,
 };
 use crate::support::Repository;
 
@@ -79,6 +79,18 @@ fn removal_destroys_stacks_whose_driver_cannot_plan() {
     assert_eq!(planned(&repository, ""), ["/a delete"]);
     done(&repository, &format!("apply {APPROVED}"));
     assert_eq!(acts(&repository), ["destroy /a"]);
+    assert_eq!(keys(&repository), ["/b"]);
+}
+
+#[test]
+fn removal_destroys_stacks_whose_driver_does_not_say_whether_they_exist() {
+    let repository = applied(&[("/a", ""), ("/b", "")]);
+    hook(&repository, "plan", "a", "exit 0");
+    remove(&repository, "a");
+    assert_eq!(planned(&repository, ""), ["/a delete"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(acts(&repository), ["destroy /a"]);
+    assert_eq!(world(&repository), ["b"]);
     assert_eq!(keys(&repository), ["/b"]);
 }
 

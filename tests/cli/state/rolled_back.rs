@@ -194,6 +194,23 @@ fn rollback_of_a_local_branch() {
 }
 
 #[test]
+fn rollback_of_uncommitted_changes() {
+    let all = team("");
+    let (author, project) = (all.author(), all.project());
+    change(&author, "b", "v2", "two");
+    publish(&author, "main");
+    author.write("a/value", "v9\n");
+    apply(&author, "");
+    assert_eq!(world(&all, "a"), "v9");
+    project.git("fetch -q origin");
+    // No commit since then changes the stack, but the applied files may belong to that commit.
+    let why = "HEAD is behind the last applied commit <two>/7 of origin/main";
+    refuses(&all, &project, "", why);
+    project.git("merge -q --ff-only origin/main");
+    moves_on(&all, &project, "v1");
+}
+
+#[test]
 fn rollback_after_a_force_push() {
     let all = team("");
     let (author, project) = (all.author(), all.project());
