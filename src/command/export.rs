@@ -200,7 +200,14 @@ impl Context {
             Some(_) => None,
             None => {
                 let reserved = options.template.n_needs();
-                Some(JobGraph::new(engine, &to_pack, &edges, jobs, reserved))
+                Some(JobGraph::new(
+                    engine,
+                    &to_pack,
+                    &edges,
+                    jobs,
+                    options.settings.jobs(),
+                    reserved,
+                ))
             }
         };
         let directory = self.directory_of_jobs(engine)?;
@@ -301,7 +308,6 @@ fn unwritable(error: ExportError) -> Error {
     let kind = match error {
         ExportError::Template(_) => ErrorKind::Configuration,
         ExportError::Limit { .. } => ErrorKind::Refused,
-        ExportError::Yaml(_) => ErrorKind::External,
     };
     let error = Error::new(kind, error);
     match fix {
