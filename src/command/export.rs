@@ -223,6 +223,11 @@ impl Context {
             template: &options.template,
         };
         let pipeline = Pipeline::new(&shape).map_err(unwritable)?;
+        if !self.project.settings.concurrency.is_empty() {
+            self.notices.note(
+                "`concurrency` in the configuration holds inside each job, and not for jobs that run at once",
+            );
+        }
         if let Some(graph) = &graph {
             self.note_jobs(engine, jobs, graph, &run.turns);
         }
