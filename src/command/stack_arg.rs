@@ -1,6 +1,6 @@
 //! The stack that a user names by path, relative to the working directory or the project root.
 
-use crate::change::{Since, SinceBase};
+use crate::change::{Baseline, ChangeBase};
 use crate::context::Context;
 use crate::diagnostic::closest;
 use crate::error::{Error, Result};
@@ -120,7 +120,11 @@ impl Context {
     }
 
     /// Returns the stacks at the path that the user gives: one, or the instances in a directory.
-    pub(super) fn stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
+    pub(super) fn stacks(
+        &self,
+        written: &str,
+        since: Option<&Baseline>,
+    ) -> Result<Vec<StackIndex>> {
         let found = self.find_stacks(written, since);
         found.map_err(Error::documented)
     }
@@ -146,7 +150,7 @@ impl Context {
         Err(Error::usage(message))
     }
 
-    fn find_stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
+    fn find_stacks(&self, written: &str, since: Option<&Baseline>) -> Result<Vec<StackIndex>> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(Error::usage(format!("`{shown}` is outside of the project")));
@@ -160,11 +164,11 @@ impl Context {
         let is_meant = |removed: &StackPath| removed.as_str() == path.as_str();
         if let Some(since) = since.filter(|since| since.removed.iter().any(is_meant)) {
             let message = match &since.base {
-                SinceBase::Commit(base) => format!(
+                ChangeBase::Commit(base) => format!(
                     "`{shown}` is no longer a stack; it was one in the base {}",
                     base.commit.short()
                 ),
-                SinceBase::Applied(_) => {
+                ChangeBase::Applied(_) => {
                     format!("`{shown}` is no longer a stack; it is recorded, and was removed")
                 }
             };

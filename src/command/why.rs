@@ -25,10 +25,10 @@ pub enum Explanation {
 pub struct StackExplanation {
     query: Query,
     selection: Selection,
-    answers: Vec<Answer>,
+    answers: Vec<ExplainedStack>,
 }
 
-struct Answer {
+struct ExplainedStack {
     stack: StackIndex,
     why: Why,
     ignored_variables: Vec<Use>,
@@ -117,7 +117,7 @@ impl Context {
             mark_ignored(project, stack, &mut inputs);
             let why = explanation.question(self, stack).answer(inputs);
             let unknown_paths = unknown_paths(project, listing, &[stack]).context(failed)?;
-            explanation.answers.push(Answer {
+            explanation.answers.push(ExplainedStack {
                 stack,
                 why,
                 ignored_variables: ignored_variables(project, stack),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::standings::Digested;
 use super::state::Opened;
+use super::statuses::Digested;
 use crate::change::InputDigests;
 use crate::project::namespaces::Generations;
 

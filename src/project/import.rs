@@ -16,7 +16,7 @@ use crate::language::NoNamespaces;
 use crate::language::syntax::{Block, Body};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::blocks::{no_blocks, only_attributes, value};
 use crate::project::discover::{self, DiscoveredFiles, FileKind, ParsedFile, SourceTree};
 use crate::project::problems::{FileReadError, Problems};
@@ -35,7 +35,7 @@ pub(crate) struct Imports {
     /// itself.
     pub(crate) files: Vec<Imported>,
     /// The wildcards among the sources, which may have matched other files before.
-    pub(crate) patterns: Vec<Spanned<Pattern>>,
+    pub(crate) patterns: Vec<Spanned<FilePattern>>,
 }
 
 /// Returns the imports of each directory that has any.
@@ -148,7 +148,7 @@ impl ImportResolver<'_> {
         if is_pattern(&source) {
             // Braces are ordinary characters here.
             let written = source.replace('{', "[{]").replace('}', "[}]");
-            let pattern = Pattern::new(&base, &written).ok();
+            let pattern = FilePattern::new(&base, &written).ok();
             let spanned = pattern.map(|value| Spanned { value, span });
             import.imports.patterns.extend(spanned);
         }

@@ -11,7 +11,7 @@ use super::document::{FORMAT, PathJson, ProblemsJson};
 use super::missing::MissingJson;
 use super::reasons::{ReasonJson, reason_json};
 use super::rules::RulesJson;
-use crate::change::{MissingStack, Since, Standings};
+use crate::change::{Baseline, MissingStack, StackStatuses};
 use crate::project::environment::{EnvOrigin, Environment};
 use crate::project::namespaces::Definition;
 use crate::project::stack::{Stack, StackIndex};
@@ -100,7 +100,7 @@ pub struct StackList<'a> {
     /// The same stacks, in the order of the list.
     pub listed: &'a [StackIndex],
     /// The statuses of all stacks, if requested.
-    pub standings: Option<&'a Standings>,
+    pub statuses: Option<&'a StackStatuses>,
     /// The recorded stacks that this commit lacks, as far as they are requested.
     pub missing: &'a [(&'a str, &'a MissingStack)],
 }
@@ -129,7 +129,7 @@ pub fn write_list(
         graph,
         selection,
         listed,
-        standings,
+        statuses,
         missing,
     } = *list;
     let waves = graph.waves(|stack| selection.contains(stack));
@@ -153,9 +153,9 @@ pub fn write_list(
             id: stack.id.as_ref().map(|id| id.value.as_str()),
             name: &stack.name,
             description: stack.description.as_deref(),
-            status: standings
-                .and_then(|standings| standings.stacks.get(&index))
-                .map(|standing| standing.status().word()),
+            status: statuses
+                .and_then(|statuses| statuses.stacks.get(&index))
+                .map(|status| status.kind().word()),
             tags: stack.tags().collect(),
             after: strings(&stack.after, String::as_str),
             before: strings(&stack.before, String::as_str),
@@ -183,7 +183,7 @@ pub fn write_list(
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: Streamed(listed, stack_json),
-        missing: standings.map(|_| {
+        missing: statuses.map(|_| {
             let missing = missing.iter();
             missing
                 .map(|(path, stack)| MissingJson::new(path, stack))
@@ -200,7 +200,7 @@ pub fn write_removed(
     out: &mut impl Write,
     project: &Project,
     problems: &Problems,
-    since: &Since,
+    since: &Baseline,
 ) -> io::Result<()> {
     let document = ListJson {
         format: FORMAT,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
 use super::released::{ReleasedJson, released_text};
-use super::standing::{StandingJson, standing_text};
+use super::status::{StatusJson, status_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
@@ -18,7 +18,7 @@ pub fn reason_text(reason: &SelectionReason, stacks: &Stacks, sources: &Sources)
         SelectionReason::Changed(cause) => cause_text(cause),
         SelectionReason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
         SelectionReason::Released(released) => released_text(released),
-        SelectionReason::Standing(standing) => standing_text(standing),
+        SelectionReason::Status(status) => status_text(status),
         SelectionReason::Directory(directory, scope) => directory_text(directory, *scope),
         SelectionReason::Glob(filter) => format!("matches --match {filter}"),
         SelectionReason::Named(source, line) => format!("named in {source}, line {line}"),
@@ -96,7 +96,7 @@ pub(super) enum EvidenceJson<'a> {
     Cause(CauseJson<'a>),
     Trigger(TriggerJson<'a>),
     Released(ReleasedJson<'a>),
-    Standing(StandingJson<'a>),
+    Status(StatusJson<'a>),
     Line {
         file: &'a str,
         line: usize,
@@ -129,9 +129,9 @@ pub(super) fn reason_json<'a>(reason: &'a SelectionReason, project: &'a Project)
             let evidence = ReleasedJson::new(released);
             ("policy", Some(EvidenceJson::Released(evidence)))
         }
-        SelectionReason::Standing(standing) => {
-            let evidence = StandingJson::new(standing);
-            ("status", Some(EvidenceJson::Standing(evidence)))
+        SelectionReason::Status(status) => {
+            let evidence = StatusJson::new(status);
+            ("status", Some(EvidenceJson::Status(evidence)))
         }
         SelectionReason::Directory(..) => ("directory", None),
         SelectionReason::Glob(_) => ("match", None),

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 
 use tracing::debug;
 
-use super::store::Place;
+use super::store::FolderLocation;
 use crate::folder::{Unusable, failed, let_commands_inherit};
 
 /// The most that is read of the file.
@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 100;
 
 #[derive(Debug)]
 pub(super) struct HolderFile {
-    place: Place,
+    place: FolderLocation,
     name: String,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct FileHolder {
 }
 
 impl HolderFile {
-    pub(super) fn new(place: Place, name: String) -> Self {
+    pub(super) fn new(place: FolderLocation, name: String) -> Self {
         HolderFile { place, name }
     }
 

@@ -70,7 +70,7 @@ fn known<'a>(
     recorded: Option<&'a RecordedState>,
 ) -> StackFacts<'a> {
     StackFacts {
-        standing: recorded.and_then(|recorded| recorded.standings.stacks.get(&subject.stack)),
+        status: recorded.and_then(|recorded| recorded.statuses.stacks.get(&subject.stack)),
         driver: subject.driver,
         mode: context.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,

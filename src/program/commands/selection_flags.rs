@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use orch::command::select::{MissingStacks, NameList, SelectionRequest, Status};
+use orch::command::select::{MissingStacks, NameList, SelectionRequest, StatusKind};
 use orch::command::why::without_changed;
 use orch::context::ChangeQuery;
 use orch::project::tag::{TagFilter, tag_problem};
@@ -144,7 +144,7 @@ impl SelectArgs {
         Ok(SelectionRequest {
             change,
             released: self.released.clone(),
-            statuses: self.status.iter().map(|word| word.status()).collect(),
+            statuses: self.status.iter().map(|word| word.kind()).collect(),
             fetches: self.fetch,
             missing: MissingStacks::Refused,
             explains: false,
@@ -237,14 +237,14 @@ pub(crate) enum StatusWord {
 }
 
 impl StatusWord {
-    pub(crate) fn status(self) -> Status {
+    pub(crate) fn kind(self) -> StatusKind {
         match self {
-            StatusWord::Running => Status::Running,
-            StatusWord::Failed => Status::Failed,
-            StatusWord::Pending => Status::Pending,
-            StatusWord::Applied => Status::Applied,
-            StatusWord::Removed => Status::Removed,
-            StatusWord::Absent => Status::Absent,
+            StatusWord::Running => StatusKind::Running,
+            StatusWord::Failed => StatusKind::Failed,
+            StatusWord::Pending => StatusKind::Pending,
+            StatusWord::Applied => StatusKind::Applied,
+            StatusWord::Removed => StatusKind::Removed,
+            StatusWord::Absent => StatusKind::Absent,
         }
     }
 }

@@ -154,11 +154,11 @@ pub(crate) fn read_one(
 }
 
 impl DiscoveredFiles {
-    fn add(&mut self, path: ProjectPath, problem: Problem, problems: &mut Problems) {
+    fn add(&mut self, path: ProjectPath, problem: ReadProblem, problems: &mut Problems) {
         self.broken.push(path);
         match problem {
-            Problem::Text(diagnostic) => problems.diagnostics.push(*diagnostic),
-            Problem::Unreadable(error) => problems.errors.push(error),
+            ReadProblem::Text(diagnostic) => problems.diagnostics.push(*diagnostic),
+            ReadProblem::Unreadable(error) => problems.errors.push(error),
         }
     }
 }
@@ -181,10 +181,10 @@ struct Gathered {
     left_out: Vec<ProjectPath>,
     nested_projects: Vec<ProjectPath>,
     /// The problems, each with its file or directory.
-    problems: Vec<(ProjectPath, Problem)>,
+    problems: Vec<(ProjectPath, ReadProblem)>,
 }
 
-enum Problem {
+enum ReadProblem {
     Text(Box<Diagnostic>),
     Unreadable(FileReadError),
 }
@@ -356,7 +356,9 @@ impl<'a> ProjectReader<'a> {
                 let diagnostic =
                     Diagnostic::error(Code::Unreadable, format!("`{}` {why}", path.relative()));
                 let diagnostic = Box::new(diagnostic.file(path.clone()).help(help));
-                gathered.problems.push((path, Problem::Text(diagnostic)));
+                gathered
+                    .problems
+                    .push((path, ReadProblem::Text(diagnostic)));
                 return None;
             }
         };
@@ -386,21 +388,21 @@ impl<'a> ProjectReader<'a> {
             Err(diagnostic) => {
                 gathered
                     .problems
-                    .push((path.clone(), Problem::Text(diagnostic)));
+                    .push((path.clone(), ReadProblem::Text(diagnostic)));
                 Arc::default()
             }
         };
         Some(ParsedFile { path, body })
     }
 
-    fn not_utf8(&self, host: &Path) -> (ProjectPath, Problem) {
+    fn not_utf8(&self, host: &Path) -> (ProjectPath, ReadProblem) {
         let message = format!("the path of `{}` is not UTF-8", host.display());
         let help = "rename it, or put an empty file `.orchskip` into the directory";
         let diagnostic = Box::new(Diagnostic::error(Code::Encoding, message).help(help));
-        (self.nearest(host), Problem::Text(diagnostic))
+        (self.nearest(host), ReadProblem::Text(diagnostic))
     }
 
-    fn unreadable(&self, host: &Path, source: io::Error) -> (ProjectPath, Problem) {
+    fn unreadable(&self, host: &Path, source: io::Error) -> (ProjectPath, ReadProblem) {
         let path = host.strip_prefix(self.root).unwrap_or(host);
         let path = if path.as_os_str().is_empty() {
             host
@@ -411,7 +413,7 @@ impl<'a> ProjectReader<'a> {
             path: path.display().to_string(),
             source,
         };
-        (self.nearest(host), Problem::Unreadable(error))
+        (self.nearest(host), ReadProblem::Unreadable(error))
     }
 
     /// Returns the path itself, or the nearest parent with a valid name.

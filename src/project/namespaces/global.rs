@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::definition::Definition;
 use super::progress::{EvaluatedValue, Used};
 use super::scope::{GlobalItem, GlobalNode, GlobalScope};
-use super::{Names, NamesScope, Place, Subject, map};
+use super::{EvaluationSubject, ExpressionPlace, Names, NamesScope, map};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{EvalResult, EvalValue, NamePath, NoValue};
 use crate::language::value::Value;
@@ -289,7 +289,7 @@ impl<'p> Lookup<'_, 'p> {
         let progress = &self.names.progress;
         let fresh = (!progress.is_shared.get()).then(|| self.names.budget.fresh());
         let names = Names {
-            subject: Subject::Open,
+            subject: EvaluationSubject::Open,
             scope: NamesScope::Given(scope.clone()),
             budget: fresh.as_ref().unwrap_or(self.names.budget),
             ..*self.names
@@ -329,7 +329,7 @@ impl<'p> Lookup<'_, 'p> {
         span: Span,
     ) -> EvalResult<Option<EvalValue>> {
         let names = Names {
-            place: Place::Globals,
+            place: ExpressionPlace::Globals,
             scope: self.names.scope.clone(),
             ..*self.names
         };

@@ -278,7 +278,7 @@ impl Runs {
             // A stack may have had several turns, and others may have been added.
             _ => {
                 let mut record = self.record(id)?;
-                record.let_failures_stand();
+                record.show_unresolved_failures();
                 (record.stacks.len(), record.counts())
             }
         };

@@ -15,7 +15,7 @@ use crate::change::trigger::Trigger;
 use crate::change::{Changes, Use, WhyUncounted};
 use crate::git::ChangedFile;
 use crate::path::KeyFilter;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::Project;
 use crate::project::policy::PolicyBlock;
 use crate::project::stack::Stack;
@@ -215,12 +215,12 @@ impl<'a> Story<'a> {
     fn exact_glob(&self) -> Option<String> {
         let stacks = &self.question.project.stacks;
         let path = &self.stack().path;
-        let glob = Pattern::escape(path.directory());
+        let glob = FilePattern::escape(path.directory());
         if let Some(key) = path.key() {
             return Some(format!("{glob}{}", KeyFilter::One(key.clone())));
         }
         let is_alone = stacks.at_or_below(path.directory()).nth(1).is_none();
-        if is_alone || Pattern::is_pattern(&glob) {
+        if is_alone || FilePattern::is_pattern(&glob) {
             return Some(glob);
         }
         // A plain path would match the nested stacks as well.

@@ -303,7 +303,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         let nothing = BTreeMap::new();
         let missing = recorded
             .as_ref()
-            .map_or(&nothing, |it| &it.standings.missing);
+            .map_or(&nothing, |it| &it.statuses.missing);
         context.warn_of_unmatched_filters(&query, missing);
         context.check_named(query.named.as_ref(), missing)?;
     }

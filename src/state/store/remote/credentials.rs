@@ -31,11 +31,11 @@ pub(super) struct AwsProgram {
     profile: Option<String>,
     /// The credentials of the machine, if there is no `aws`.
     machine: Option<AwsCredentialProvider>,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedCredentials>>,
 }
 
-/// Credentials, and when they end.
-type Known = (Arc<AwsCredential>, Option<Timestamp>);
+/// Credentials and the time at which they expire.
+type CachedCredentials = (Arc<AwsCredential>, Option<Timestamp>);
 
 impl fmt::Debug for AwsProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -169,7 +169,7 @@ impl AwsProgram {
         }
     }
 
-    fn export(&self) -> std::result::Result<Known, NotExported> {
+    fn export(&self) -> std::result::Result<CachedCredentials, NotExported> {
         let mut aws = Command::new("aws");
         aws.args(["configure", "export-credentials", "--format", "process"]);
         if let Some(profile) = &self.profile {

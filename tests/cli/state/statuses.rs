@@ -47,7 +47,7 @@ fn adopted() -> Repository {
 }
 
 /// The recorded stacks, each with its status and the reason for it.
-fn standings(repository: &Repository) -> Vec<String> {
+fn statuses(repository: &Repository) -> Vec<String> {
     let list = repository.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();
     let line = |stack: &Value| {
@@ -60,7 +60,7 @@ fn standings(repository: &Repository) -> Vec<String> {
 
 /// Those that are not as they were applied.
 fn others(repository: &Repository) -> Vec<String> {
-    let mut all = standings(repository);
+    let mut all = statuses(repository);
     all.retain(|line| !line.ends_with(" applied"));
     // Commits differ each time.
     let without_commit = |line: String| match line.split_once(" from ") {
@@ -74,7 +74,7 @@ fn others(repository: &Repository) -> Vec<String> {
 fn adopted_stacks_are_on_record_as_applied_at_head() {
     let repository = adopted();
     assert_eq!(
-        standings(&repository),
+        statuses(&repository),
         [
             "/app applied",
             "/base applied",
