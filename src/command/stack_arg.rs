@@ -206,30 +206,17 @@ impl Context {
                 by_path.push(path);
             }
         }
-        let groups: Vec<String> = [
-            (by_id, "has this id", "have this id"),
-            (by_name, "has this name", "have this name"),
-            (by_path, "ends with it", "end with it"),
-        ]
-        .into_iter()
-        .filter_map(|(mut paths, one, several)| {
-            let verb = if paths.len() == 1 { one } else { several };
-            if paths.len() > MAX_KNOWN {
-                let more = paths.len() - MAX_KNOWN;
-                paths.truncate(MAX_KNOWN);
-                paths.push(format!("{more} more"));
-            }
-            let last = paths.pop()?;
-            Some(match paths.as_slice() {
-                [] => format!("{last} {verb}"),
-                paths => format!("{} and {last} {verb}", paths.join(", ")),
-            })
-        })
-        .collect();
-        if groups.is_empty() {
-            return None;
+        let mut paths = [by_id, by_name, by_path].concat();
+        if paths.len() > MAX_KNOWN {
+            let more = paths.len() - MAX_KNOWN;
+            paths.truncate(MAX_KNOWN);
+            paths.push(format!("one of {more} more"));
         }
-        Some(format!("; {}: write the path", groups.join(", ")))
+        let last = paths.pop()?;
+        Some(match paths.as_slice() {
+            [] => format!("; did you mean {last}?"),
+            paths => format!("; did you mean {} or {last}?", paths.join(", ")),
+        })
     }
 }
 

@@ -113,10 +113,10 @@ impl Context {
             };
             if let Some(recorded) = recorded.filter(|recorded| recorded.changed) {
                 return match recorded.statuses.changed().count() {
-                    0 => "every stack is as it was applied".to_owned(),
-                    1 => format!("1 stack is not as it was applied, but none {place}{passes}"),
+                    0 => "no stack has changed since its last apply".to_owned(),
+                    1 => format!("1 stack is not `applied`, but none {place}{passes}"),
                     n => {
-                        format!("{n} stacks are not as they were applied, but none {place}{passes}")
+                        format!("{n} stacks are not `applied`, but none {place}{passes}")
                     }
                 };
             }

@@ -30,7 +30,7 @@ pub use self::moves::{FoundMove, follow_all, follow_moves};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
-pub use self::state::{Entries, Opened, failing_note};
+pub use self::state::{Entries, OpenedState, failing_note};
 pub use self::state_errors::{
     clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
     other_copies, quoted,

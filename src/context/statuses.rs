@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use super::{ChangeQuery, Context, GitSnapshot, MARK_ROOT, Opened, exact_status};
+use super::{ChangeQuery, Context, GitSnapshot, MARK_ROOT, OpenedState, exact_status};
 use crate::change::base::{
     BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
@@ -33,7 +33,7 @@ const FETCH_FAILED: &str = "failed to fetch the default branch";
 
 const MAX_NAMED: usize = 3;
 
-pub(super) struct Digested {
+pub(super) struct CountedDigests {
     digests: Rc<InputDigests>,
     /// Which kinds of uncommitted changes count.
     counted: CountedStates,
@@ -86,14 +86,18 @@ impl Context {
     }
 
     /// Returns the state of the project, opened once.
-    pub fn opened(&mut self) -> Result<&mut Opened> {
+    pub fn opened(&mut self) -> Result<&mut OpenedState> {
         if self.state.opened.is_none() {
             let config = state_config(&self.project, &self.notices)?;
             if self.rule == RootRule::WorkingDirectory {
                 let what = "no state: nothing marks the root of a project here";
                 return Err(Error::refused(what).hint(MARK_ROOT));
             }
-            self.state.opened = Some(Opened::new(&self.project, config, self.notices.clone())?);
+            self.state.opened = Some(OpenedState::new(
+                &self.project,
+                config,
+                self.notices.clone(),
+            )?);
         }
         Ok(self.state.opened.as_mut().expect("it has just been opened"))
     }
@@ -317,7 +321,7 @@ impl Context {
             self.problems.diagnostics.append(&mut problems.diagnostics);
             self.problems.errors.append(&mut problems.errors);
         }
-        self.state.digested = Some(Digested {
+        self.state.digested = Some(CountedDigests {
             digests: Rc::new(digests),
             counted,
         });

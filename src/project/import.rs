@@ -27,13 +27,13 @@ use crate::source::{Span, Spanned};
 const MAX_DEPTH: usize = 64;
 
 /// An imported file, with the place of its `import`, and its content.
-pub(crate) type Imported = (Spanned<ProjectPath>, Arc<Body>);
+pub(crate) type ImportedBody = (Spanned<ProjectPath>, Arc<Body>);
 
 #[derive(Default)]
 pub(crate) struct Imports {
     /// The files, in the order in which they apply: an imported file after those that it imports
     /// itself.
-    pub(crate) files: Vec<Imported>,
+    pub(crate) files: Vec<ImportedBody>,
     /// The wildcards among the sources, which may have matched other files before.
     pub(crate) patterns: Vec<Spanned<FilePattern>>,
 }

@@ -24,7 +24,7 @@ use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
 use crate::project::ignore::{Ignore, ignored};
-use crate::project::import::{Imported, Imports};
+use crate::project::import::{ImportedBody, Imports};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::module::{self, MODULE, ModuleBlock};
 use crate::project::policy::{self, POLICY, PolicyBlock};
@@ -379,7 +379,7 @@ struct Evaluated {
 impl Evaluated {
     fn new(
         directory: Directory,
-        imported: &[Imported],
+        imported: &[ImportedBody],
         project_files: &SourceTree,
         sources: &Sources,
     ) -> Self {

@@ -16,7 +16,7 @@ use crate::project::environment::{EnvOrigin, Environment};
 use crate::project::namespaces::Definition;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{Problems, Project};
-use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
+use crate::selection::graph::{Graph, Origin, RelatedStack, SearchDirection, Wave};
 use crate::selection::select::Selection;
 use crate::source::{Sources, Spanned};
 
@@ -107,9 +107,9 @@ pub struct StackList<'a> {
 
 /// Stacks that are converted to JSON one at a time, so that memory never holds the predecessors of all
 /// stacks at once.
-struct Streamed<'f, F>(&'f [StackIndex], F);
+struct StreamedStacks<'f, F>(&'f [StackIndex], F);
 
-impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
+impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for StreamedStacks<'_, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
         for stack in self.0 {
@@ -133,7 +133,9 @@ pub fn write_list(
         missing,
     } = *list;
     let waves = graph.waves(|stack| selection.contains(stack));
-    let searches = graph.searches(Towards::Dependencies, |stack| selection.contains(stack));
+    let searches = graph.searches(SearchDirection::Dependencies, |stack| {
+        selection.contains(stack)
+    });
     let stack_json = |&index: &StackIndex| {
         let stack: &Stack = &project.stacks[index];
         let wave = waves[index.get()];
@@ -182,7 +184,7 @@ pub fn write_list(
     let document = ListJson {
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
-        stacks: Streamed(listed, stack_json),
+        stacks: StreamedStacks(listed, stack_json),
         missing: statuses.map(|_| {
             let missing = missing.iter();
             missing
@@ -213,7 +215,7 @@ pub fn write_removed(
     writeln!(out)
 }
 
-fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> PredecessorJson<'a> {
+fn predecessor_json<'a>(predecessor: &RelatedStack, project: &'a Project) -> PredecessorJson<'a> {
     let path = |stack: StackIndex| project.stacks[stack].path.as_str();
     PredecessorJson {
         path: path(predecessor.stack),

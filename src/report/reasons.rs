@@ -8,7 +8,7 @@ use super::status::{StatusJson, status_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
-use crate::selection::graph::{NeighbourStep, Origin, Towards};
+use crate::selection::graph::{NeighbourStep, Origin, SearchDirection};
 use crate::selection::select::{DirectoryMatch, SelectionReason};
 use crate::source::{Sources, Span};
 
@@ -51,16 +51,16 @@ pub(super) fn directory_text(directory: &ProjectPath, scope: DirectoryMatch) -> 
 }
 
 /// Returns when a neighbour runs, relative to the stack from which the search reached it.
-pub(super) fn direction(towards: Towards) -> &'static str {
+pub(super) fn direction(towards: SearchDirection) -> &'static str {
     match towards {
-        Towards::Dependencies => "before",
-        Towards::Dependents => "after",
+        SearchDirection::Dependencies => "before",
+        SearchDirection::Dependents => "after",
     }
 }
 
 /// Returns how a neighbour is reached, from its own point of view.
 pub(super) fn step_text(
-    towards: Towards,
+    towards: SearchDirection,
     step: &NeighbourStep,
     stacks: &Stacks,
     sources: &Sources,
@@ -143,8 +143,8 @@ pub(super) fn reason_json<'a>(reason: &'a SelectionReason, project: &'a Project)
         SelectionReason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
         SelectionReason::Neighbour(reach, step) => {
             let kind = match reach.towards {
-                Towards::Dependencies => "dependency",
-                Towards::Dependents => "dependent",
+                SearchDirection::Dependencies => "dependency",
+                SearchDirection::Dependents => "dependent",
             };
             (kind, stack(step.from, step.origin.span))
         }

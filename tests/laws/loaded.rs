@@ -17,7 +17,7 @@ use orch::path::ProjectPath;
 use orch::project::stack::StackIndex;
 use orch::project::tag::TagFilter;
 use orch::project::{Problems, Project};
-use orch::selection::graph::{Graph, Towards};
+use orch::selection::graph::{Graph, SearchDirection};
 use orch::selection::reference::References;
 use orch::selection::select::{
     DirectoryMatch, NamedStacks, NeighbourChoice, PathFilter, Query, Reach, RecordedQuery,
@@ -121,8 +121,8 @@ impl Loaded {
                 _ => NeighbourChoice::Exclude,
             },
             towards: match reach.towards {
-                "dependencies" => Towards::Dependencies,
-                _ => Towards::Dependents,
+                "dependencies" => SearchDirection::Dependencies,
+                _ => SearchDirection::Dependents,
             },
             depth: reach.depth.and_then(NonZeroU32::new),
         };

@@ -1,6 +1,6 @@
 //! Which stacks are selected, and why, or why not.
 
-use orch::selection::graph::{NeighbourStep, Towards};
+use orch::selection::graph::{NeighbourStep, SearchDirection};
 use orch::selection::select::{Obstacle, SelectionReason};
 use orch::source::Span;
 use proptest::prelude::*;
@@ -119,14 +119,14 @@ impl Scene {
     fn step(
         &self,
         start: &Set,
-        towards: Towards,
+        towards: SearchDirection,
         stack: usize,
         step: &NeighbourStep,
     ) -> Result<(), TestCaseError> {
         let other = self.loaded.number(step.from);
         let (from, to, name) = match towards {
-            Towards::Dependencies => (stack, other, "dependencies"),
-            Towards::Dependents => (other, stack, "dependents"),
+            SearchDirection::Dependencies => (stack, other, "dependencies"),
+            SearchDirection::Dependents => (other, stack, "dependents"),
         };
         prop_assert!(
             self.loaded.is_declared(from, to, &step.origin),
@@ -215,7 +215,7 @@ impl Scene {
                 prop_assert!(by("exclude", &reach.to_string()));
                 prop_assert!(steps.around.contains(&stack) && !steps.selected.contains(&stack));
                 self.step(&steps.around, reach.towards, stack, step)?;
-                let towards = if reach.towards == Towards::Dependencies {
+                let towards = if reach.towards == SearchDirection::Dependencies {
                     "dependencies"
                 } else {
                     "dependents"

@@ -58,7 +58,7 @@ pub struct Apply<'a> {
     /// Whether the plan may have begun.
     pub resumes: bool,
     pub approval: Approval,
-    pub allows: Allowed,
+    pub allows: AllowedChanges,
     pub rollback: RollbackFlags,
     /// The disabled safeguards.
     pub disabled: &'a Disabled,
@@ -74,7 +74,7 @@ pub struct Apply<'a> {
 
 /// The changes that an apply may make although the plan has not shown them.
 #[derive(Clone, Copy)]
-pub struct Allowed {
+pub struct AllowedChanges {
     /// Changes that turn up during the apply.
     pub new_changes: bool,
     /// Destroying resources in kept stacks.

@@ -215,7 +215,7 @@ impl Context {
                 LEFT.to_owned()
             } else if is_kept(removals, holder) {
                 let word = command_line(&[name.as_str().into()]);
-                format!("fix what keeps that stack: `orch why {word}` shows it")
+                format!("`orch why {word}` shows why that stack is kept")
             } else {
                 PLAN_IT.to_owned()
             };

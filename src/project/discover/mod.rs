@@ -145,7 +145,7 @@ pub(crate) fn read_one(
     problems: &mut Problems,
 ) -> Option<ParsedFile> {
     let reader = ProjectReader::new(files, found.sources.len());
-    let mut gathered = Gathered::default();
+    let mut gathered = GatheredFiles::default();
     let file = reader.read_file(&path.to_host(files.root), false, &mut gathered);
     for (path, problem) in gathered.sorted(&mut found.sources).problems {
         found.add(path, problem, problems);
@@ -170,11 +170,11 @@ struct ProjectReader<'a> {
     /// Whether to list other files.
     lists: bool,
     next_file: AtomicU32,
-    gathered: Mutex<Gathered>,
+    gathered: Mutex<GatheredFiles>,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct GatheredFiles {
     sources: Vec<(FileId, SourceFile)>,
     directories: Vec<Directory>,
     listed: Vec<(ProjectPath, DirectoryListing)>,
@@ -211,7 +211,7 @@ impl<'a> ProjectReader<'a> {
         }
     }
 
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+    fn gathered(&self) -> MutexGuard<'_, GatheredFiles> {
         self.gathered
             .lock()
             .expect("no task panics while it holds this")
@@ -298,14 +298,14 @@ impl<'a> ProjectReader<'a> {
     }
 
     fn read_batch(&self, batch: Vec<DirectoryFiles>) {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredFiles::default();
         for files in batch {
             self.read_directory(files, &mut gathered);
         }
         self.gathered().append(gathered);
     }
 
-    fn read_directory(&self, files: DirectoryFiles, gathered: &mut Gathered) {
+    fn read_directory(&self, files: DirectoryFiles, gathered: &mut GatheredFiles) {
         let DirectoryFiles {
             configuration: mut files,
             listed,
@@ -340,7 +340,12 @@ impl<'a> ProjectReader<'a> {
         }
     }
 
-    fn read_file(&self, host: &Path, plain: bool, gathered: &mut Gathered) -> Option<ParsedFile> {
+    fn read_file(
+        &self,
+        host: &Path,
+        plain: bool,
+        gathered: &mut GatheredFiles,
+    ) -> Option<ParsedFile> {
         let Some(path) = ProjectPath::from_host(self.root, host) else {
             gathered.problems.push(self.not_utf8(host));
             return None;
@@ -427,8 +432,8 @@ impl<'a> ProjectReader<'a> {
     }
 }
 
-impl Gathered {
-    fn append(&mut self, mut other: Gathered) {
+impl GatheredFiles {
+    fn append(&mut self, mut other: GatheredFiles) {
         self.sources.append(&mut other.sources);
         self.directories.append(&mut other.directories);
         self.listed.append(&mut other.listed);

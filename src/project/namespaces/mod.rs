@@ -45,13 +45,13 @@ use crate::source::Span;
 
 /// The namespaces that all stacks of a project share.
 pub struct ProjectNamespaces<'p> {
-    basis: Basis<'p>,
+    basis: NamespaceInputs<'p>,
     scopes: GlobalScopes<'p>,
 }
 
 /// The inputs of the namespaces, before anything is evaluated.
 #[derive(Clone)]
-pub(crate) struct Basis<'p> {
+pub(crate) struct NamespaceInputs<'p> {
     project: &'p Project,
     /// The files, if they are not those on disk.
     tree: Option<&'p dyn FileTree>,
@@ -66,14 +66,14 @@ pub(crate) struct Basis<'p> {
     is_portable: bool,
 }
 
-impl Basis<'_> {
+impl NamespaceInputs<'_> {
     pub(crate) fn generations(&self) -> &Generations {
         &self.generations
     }
 }
 
-impl<'p> From<Basis<'p>> for ProjectNamespaces<'p> {
-    fn from(basis: Basis<'p>) -> Self {
+impl<'p> From<NamespaceInputs<'p>> for ProjectNamespaces<'p> {
+    fn from(basis: NamespaceInputs<'p>) -> Self {
         let scopes = GlobalScopes::default();
         ProjectNamespaces { basis, scopes }
     }
@@ -93,7 +93,7 @@ impl<'p> ProjectNamespaces<'p> {
         host_environment: impl Iterator<Item = (String, String)>,
     ) -> Self {
         let env = host_environment.map(|(name, value)| (name, Value::string(value)));
-        Basis {
+        NamespaceInputs {
             project,
             tree: None,
             env: Value::object(env),
@@ -145,7 +145,7 @@ impl<'p> ProjectNamespaces<'p> {
     }
 
     /// Returns the inputs, from which another thread can create the same namespaces.
-    pub(crate) fn basis(&self) -> &Basis<'p> {
+    pub(crate) fn basis(&self) -> &NamespaceInputs<'p> {
         &self.basis
     }
 

@@ -141,7 +141,7 @@ fn age(wanted: &str) -> Option<usize> {
 }
 
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub struct PrunedRuns {
     /// The ids of the removed runs.
     pub removed: Vec<String>,
     pub left: usize,
@@ -355,10 +355,10 @@ impl Runs {
 
     /// Removes all runs but the newest ones, those that are or may be in progress, and those that have
     /// left something to recover.
-    pub fn prune(&self, keep: usize) -> Pruned {
-        let mut pruned = Pruned {
+    pub fn prune(&self, keep: usize) -> PrunedRuns {
+        let mut pruned = PrunedRuns {
             left: self.ids.len(),
-            ..Pruned::default()
+            ..PrunedRuns::default()
         };
         for id in self.ids.iter().skip(keep) {
             if self.liveness(id) != Liveness::Gone || self.is_to_recover(id) {

@@ -4,7 +4,7 @@ mod after;
 mod json;
 mod text;
 
-pub use after::{Ordered, write_why_after, write_why_after_json};
+pub use after::{OrderExplanation, write_why_after, write_why_after_json};
 pub use json::write_why_json;
 pub use text::write_why;
 
@@ -63,7 +63,7 @@ impl<'a> Story<'a> {
         match obstacle {
             Obstacle::Unchanged => match self.changes() {
                 Some(changes) => format!("has not changed since {}", changes.since.base),
-                None => "is as it was applied".to_owned(),
+                None => "has not changed since its last apply".to_owned(),
             },
             Obstacle::Dismissed(triggers) => self.dismissed_text(triggers),
             Obstacle::Unreleased(released) => unreleased_text(released),

@@ -22,7 +22,7 @@ use crate::change::{Baseline, ChangeCause, StackStatus};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
-use crate::selection::graph::{Graph, NeighbourStep, Towards};
+use crate::selection::graph::{Graph, NeighbourStep, SearchDirection};
 use crate::selection::reference::References;
 use crate::source::Span;
 
@@ -41,7 +41,7 @@ pub enum NeighbourChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     pub verb: NeighbourChoice,
-    pub towards: Towards,
+    pub towards: SearchDirection,
     /// The maximum number of steps; unlimited if `None`.
     pub depth: Option<NonZeroU32>,
 }
@@ -55,8 +55,8 @@ impl fmt::Display for Reach {
             NeighbourChoice::Exclude => "exclude",
         };
         let towards = match self.towards {
-            Towards::Dependencies => "dependencies",
-            Towards::Dependents => "dependents",
+            SearchDirection::Dependencies => "dependencies",
+            SearchDirection::Dependents => "dependents",
         };
         write!(f, "--{verb}-{towards}")?;
         match self.depth {

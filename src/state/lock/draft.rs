@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::backend::{Backend, ReadDocument, Swap};
+use super::super::backend::{Backend, PutOutcome, ReadDocument};
 use super::super::document::Document;
 use super::super::store::{PutCondition, StoreError, Version};
 use super::super::timeline::Succession;
@@ -87,8 +87,8 @@ impl LockDraft {
         backend.back_up(&self.succession, &self.bytes)?;
         let condition = PutCondition::Unchanged(self.version);
         Ok(match backend.swap(&self.document, &condition)? {
-            Swap::Done(version) => Some((self.document, version)),
-            Swap::Refused(_) => None,
+            PutOutcome::Done(version) => Some((self.document, version)),
+            PutOutcome::Refused(_) => None,
         })
     }
 }

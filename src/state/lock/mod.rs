@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::acquire::{LockApplication, Locked, WaitReason, lock};
 pub(super) use self::draft::{LockDraft, attempts, retry};
-pub use self::unlock::{UnlockError, Unlocked, Unlocking, unlock};
-use super::backend::{Backend, BackendReadError, ReadDocument, Swap};
+pub use self::unlock::{RemovedLock, UnlockError, Unlocking, unlock};
+use super::backend::{Backend, BackendReadError, PutOutcome, ReadDocument};
 use super::clock::Clock;
 use super::document::{Document, Lock};
 use super::holder::Presence;
@@ -149,7 +149,7 @@ pub struct TakenOver {
 }
 
 /// The lock of a document, after an attempt to free it.
-pub(super) enum Freed {
+pub(super) enum FreedLock {
     /// It had none.
     Unlocked,
     Over(Box<TakenOver>),
@@ -177,12 +177,12 @@ pub(super) fn free(
     presence: &Presence,
     (author, now): (&Author, Timestamp),
     is_dry: bool,
-) -> Result<Freed, LockError> {
+) -> Result<FreedLock, LockError> {
     let Some(lock) = document.lock.clone() else {
-        return Ok(Freed::Unlocked);
+        return Ok(FreedLock::Unlocked);
     };
     let Some(found) = salvage::of_lock(backend, document, &lock)? else {
-        return Ok(Freed::Raced);
+        return Ok(FreedLock::Raced);
     };
     let is_here = lock.host == author.host;
     let is_dead =
@@ -206,11 +206,11 @@ pub(super) fn free(
         return Err(LockError::Damaged(Box::new(lock), damage));
     }
     if !is_dry && !fence(backend, document, &lock, &found, author, now)? {
-        return Ok(Freed::Raced);
+        return Ok(FreedLock::Raced);
     }
     let record = found.record.as_ref();
     settle(document, &lock, record, author, now, why.reason());
-    Ok(Freed::Over(Box::new(TakenOver { lock, why })))
+    Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
 }
 
 /// Returns whether a run has ended on this machine, while something that it started has not.
@@ -324,7 +324,7 @@ fn fence(
     };
     let condition = PutCondition::Unchanged(version);
     let swap = backend.swap_record(&tombstone, &condition)?;
-    Ok(matches!(swap, Swap::Done(_)))
+    Ok(matches!(swap, PutOutcome::Done(_)))
 }
 
 /// Merges the record of a holder into the document, and frees its lock. The document already has the serial of the

@@ -71,7 +71,7 @@ impl From<NoCredentials> for Error {
 /// The output of `aws configure export-credentials`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Exported {
+struct ExportedCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: Option<String>,
@@ -212,7 +212,7 @@ impl AwsProgram {
             return Err(wrong(said.unwrap_or("it failed without an error message")));
         }
         // Errors quote the text, which holds secrets.
-        let exported: Exported = serde_json::from_slice(&output.stdout)
+        let exported: ExportedCredentials = serde_json::from_slice(&output.stdout)
             .map_err(|_| wrong("`aws` printed no credentials"))?;
         let credential = AwsCredential {
             key_id: exported.access_key_id,
