@@ -8,6 +8,7 @@
 pub mod apply;
 mod begin;
 mod changes;
+pub mod export;
 pub mod load;
 pub mod plan;
 mod released;

@@ -8,6 +8,7 @@ mod generations;
 mod git;
 mod moves;
 mod other_tools;
+mod own_files;
 mod private_folder;
 mod report;
 mod rollback;
@@ -24,9 +25,9 @@ use serde_json::value::RawValue;
 
 pub use self::changes::ChangeQuery;
 pub use self::empty_selection::{missing_quotes, quoted_key};
-pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitSnapshot, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
+pub(crate) use self::own_files::{PLAN_MARK, seal, seal_of};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;

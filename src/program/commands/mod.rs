@@ -7,6 +7,7 @@ pub(crate) mod command_line;
 mod completions;
 mod env;
 mod eval;
+mod export;
 mod follow_flags;
 mod format;
 mod globals;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Destroy(Box<apply::DestroyArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
+    Export(Box<export::ExportArgs>),
     State(state::StateArgs),
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
@@ -104,6 +106,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Destroy(args) => apply::destroy(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
+        Command::Export(args) => export::export(&chdir, &args),
         Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),

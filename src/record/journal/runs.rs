@@ -1,7 +1,6 @@
 //! All recorded runs of a project.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, EndedTurnRecord, Finished};
-use super::header::{Header, PLAN_FOLLOW_UPS, arguments};
+use super::header::{Header, PLAN_FOLLOW_UPS};
 use super::read::{JournalError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
@@ -410,16 +409,15 @@ impl Runs {
         }
     }
 
-    /// Returns how long the command took in each stack when it last succeeded there. Reads only the newest runs of
-    /// the same command, and ignores unreadable ones.
-    pub fn past_durations(&self, command: &[OsString], is_eval: bool) -> HashMap<String, Duration> {
-        let command = arguments(command);
+    /// Returns how long each stack took when it last succeeded in a run with such a header. Reads only the newest
+    /// runs, and ignores unreadable ones.
+    pub fn past_durations(&self, is_alike: impl Fn(&Header) -> bool) -> HashMap<String, Duration> {
         let mut durations = HashMap::new();
         for id in self.ids.iter().take(MAX_PAST) {
             let Ok(record) = self.record(id) else {
                 continue;
             };
-            if record.header.command != command || record.header.eval != is_eval {
+            if !is_alike(&record.header) {
                 continue;
             }
             for stack in record.stacks {

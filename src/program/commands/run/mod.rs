@@ -1,14 +1,14 @@
 //! `orch run`
 
-mod arguments;
+pub(super) mod arguments;
 mod dry_run;
 mod events;
 mod execute;
-mod exit_codes;
+pub(super) mod exit_codes;
 mod options;
 pub(super) mod output;
 mod policy_flags;
-mod record_flags;
+pub(super) mod record_flags;
 pub(super) mod recorded;
 mod report;
 pub(super) mod safeguard_flags;
