@@ -21,7 +21,7 @@ use crate::state::store::StoreError;
 use crate::workspace::Workspace;
 
 /// The state's backend, and the project and user that use it.
-pub struct Opened {
+pub struct OpenedState {
     pub config: StateConfig,
     pub backend: Backend,
     pub binding: Binding,
@@ -30,13 +30,13 @@ pub struct Opened {
     pub notices: Notices,
 }
 
-impl Opened {
+impl OpenedState {
     /// Opens the backend without reading anything.
     pub fn new(project: &Project, config: StateConfig, notices: Notices) -> Result<Self> {
         let root = &project.root;
         let repository = repository_of(project)?;
         let prefix = repository.as_ref().map_or("", Repository::prefix);
-        Ok(Opened {
+        Ok(OpenedState {
             backend: open(&config, root).map_err(from_store)?,
             binding: Binding {
                 project: config.project.clone(),

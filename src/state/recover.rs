@@ -46,7 +46,7 @@ pub enum RecoverError {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recovered {
+pub struct RecoveredRecords {
     /// The stacks whose records were merged into the document.
     pub merged: Vec<String>,
     pub document: Document,
@@ -71,7 +71,7 @@ pub fn recover(
     recovery: &Recovery,
     author: &Author,
     clock: &dyn Clock,
-) -> Result<Recovered, RecoverError> {
+) -> Result<RecoveredRecords, RecoverError> {
     let named = recovery.take.iter().chain(&recovery.drop);
     let unknown: Vec<String> = named
         .filter(|key| !record.stacks.contains_key(*key))
@@ -131,7 +131,7 @@ pub fn recover(
             return Err(RecoverError::Conflicts(conflicts));
         }
         if missing.is_empty() && !was_locked {
-            return Ok(Some(Recovered {
+            return Ok(Some(RecoveredRecords {
                 merged: Vec::new(),
                 document: read,
             }));
@@ -156,13 +156,13 @@ pub fn recover(
         document.remember(write);
         if recovery.dry_run {
             let document = draft.document;
-            return Ok(Some(Recovered { merged, document }));
+            return Ok(Some(RecoveredRecords { merged, document }));
         }
         let Some((document, _)) = draft.write(backend)? else {
             return Ok(None);
         };
         backend.delete_record(&record.run);
-        Ok(Some(Recovered { merged, document }))
+        Ok(Some(RecoveredRecords { merged, document }))
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::backend::{Backend, ReadDocument, Swap};
+use super::backend::{Backend, PutOutcome, ReadDocument};
 use super::document::{Document, Lock};
 use super::lock::{LockError, read, retry};
 use super::store::PutCondition;
@@ -121,6 +121,6 @@ pub fn complete(backend: &Backend, code: &str, job: &str) -> Result<(), LockErro
         }
         document.serial += 1;
         let swap = backend.swap(&document, &PutCondition::Unchanged(version))?;
-        Ok(matches!(swap, Swap::Done(_)).then_some(()))
+        Ok(matches!(swap, PutOutcome::Done(_)).then_some(()))
     })
 }

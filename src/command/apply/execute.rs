@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Apply;
-use super::approve::{ApprovedPlan, Consent, approve, rejected};
+use super::approve::{ApprovalAnswer, ApprovedPlan, approve, rejected};
 use super::lock::{HeldLock, action_of, before_planning};
 use super::policies::{ApplyPolicies, PolicyContext, earlier_workflow};
 use super::unconfirmed::{Unconfirmed, plan_again};
@@ -100,9 +100,9 @@ impl Apply<'_> {
                 self.terminal,
             )?
         } else {
-            Consent::NotAsked
+            ApprovalAnswer::NotAsked
         };
-        if consent == Consent::Refused && verified.policies.is_none() {
+        if consent == ApprovalAnswer::Refused && verified.policies.is_none() {
             return Err(rejected());
         }
         let is_held = held.is_some();
@@ -134,7 +134,7 @@ impl Apply<'_> {
             return self.keep(&left, status);
         }
         // The prompt, or the wait for the lock, may have taken hours.
-        if consent != Consent::NotAsked || lock.is_some() && !is_held {
+        if consent != ApprovalAnswer::NotAsked || lock.is_some() && !is_held {
             verified = self.verify(Some(&verified), lock.as_mut())?;
             if !self.has_work_left(&verified)? {
                 self.notices
@@ -155,7 +155,7 @@ impl Apply<'_> {
             }
             None => None,
         };
-        let is_rejected = consent == Consent::Refused;
+        let is_rejected = consent == ApprovalAnswer::Refused;
         if is_rejected {
             self.notices
                 .note("not approved: evaluating policies to see what follows");
@@ -341,11 +341,11 @@ impl Apply<'_> {
         &'s self,
         verified: &'s VerifiedPlan,
         run: &str,
-        consent: Consent,
+        consent: ApprovalAnswer,
     ) -> ApprovedPlan<'s> {
         let typed = match consent {
-            Consent::Given(destroys) => destroys,
-            Consent::Refused | Consent::NotAsked => 0,
+            ApprovalAnswer::Given(destroys) => destroys,
+            ApprovalAnswer::Refused | ApprovalAnswer::NotAsked => 0,
         };
         let VerifiedPlan {
             context, document, ..
@@ -356,14 +356,14 @@ impl Apply<'_> {
         let (project, document) = (&context.project, document.as_ref());
         let mut known = upstream(project, &context.graph, document, &to_do, run);
         to_do.leave_out_recorded(project, document, &mut known);
-        if consent == Consent::Refused {
+        if consent == ApprovalAnswer::Refused {
             to_do.keep_records();
         }
         ApprovedPlan {
             verified,
             to_do,
             upstream: known,
-            is_rejected: consent == Consent::Refused,
+            is_rejected: consent == ApprovalAnswer::Refused,
         }
     }
 

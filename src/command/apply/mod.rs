@@ -62,7 +62,7 @@ pub struct Apply<'a> {
     /// The part to apply, if this is a job of a work order.
     pub part: Option<&'a PlanPart>,
     pub approval: Approval,
-    pub allows: Allowed,
+    pub allows: AllowedChanges,
     pub rollback: RollbackFlags,
     /// The disabled safeguards.
     pub disabled: &'a Disabled,
@@ -78,7 +78,7 @@ pub struct Apply<'a> {
 
 /// The changes that an apply may make although the plan has not shown them.
 #[derive(Clone, Copy)]
-pub struct Allowed {
+pub struct AllowedChanges {
     /// Changes that turn up during the apply.
     pub new_changes: bool,
     /// Destroying resources in kept stacks.

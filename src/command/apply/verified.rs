@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Apply;
 use super::part::OpenPart;
 use super::policies::{ApplyPolicies, earlier_workflow};
-use crate::change::{CountedStates, Standings};
+use crate::change::{CountedStates, StackStatuses};
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::Result;
 use crate::exit::ExitStatus;
@@ -29,7 +29,7 @@ pub(super) struct VerifiedPlan {
     /// The recorded state, if the project keeps one.
     pub(super) document: Option<Document>,
     /// The statuses of the stacks, if the plan has removed stacks.
-    pub(super) standings: Option<Standings>,
+    pub(super) statuses: Option<StackStatuses>,
     /// The uncommitted files, if known.
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// The finished operations of the plan.
@@ -96,14 +96,14 @@ impl Apply<'_> {
             context.set_generations(document);
         }
         context.sweep();
-        let standings = match &document {
-            Some(document) if self.removes() => Some(self.standings(&mut context, document)?),
+        let statuses = match &document {
+            Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),
             _ => None,
         };
         self.verification().check(
             &context,
             document.as_ref(),
-            standings.as_ref(),
+            statuses.as_ref(),
             &mut progress,
         )?;
         let mut protected = context.protected_in(self.saved, document.as_ref());
@@ -129,7 +129,7 @@ impl Apply<'_> {
             part,
             context,
             document,
-            standings,
+            statuses,
             uncommitted,
             progress,
             applied,
@@ -154,18 +154,18 @@ impl Apply<'_> {
     }
 
     /// Returns the statuses of the stacks.
-    pub(super) fn standings(
+    pub(super) fn statuses(
         &self,
         context: &mut Context,
         document: &Document,
-    ) -> Result<Standings> {
+    ) -> Result<StackStatuses> {
         let address = self
             .saved
             .plan
             .state
             .as_ref()
             .map_or_else(String::new, |state| state.address.clone());
-        context.standings_in(document, address, CountedStates::default(), false)
+        context.statuses_in(document, address, CountedStates::default(), false)
     }
 
     /// Loads the current project and its policies. `is_resumed` says whether its warnings have been
@@ -228,13 +228,13 @@ impl VerifiedPlan {
     /// Returns the removed stacks to destroy.
     pub(super) fn removals<'d>(&'d self, to_do: &RemainingWork<'_>) -> Removals<'d> {
         self.recorded()
-            .map(|(document, standings)| removals_of(document, standings, to_do))
+            .map(|(document, statuses)| removals_of(document, statuses, to_do))
             .unwrap_or_default()
     }
 
     /// Returns the document and the statuses of recorded stacks, if the plan destroys removed
     /// stacks.
-    pub(super) fn recorded(&self) -> Option<(&Document, &Standings)> {
-        self.document.as_ref().zip(self.standings.as_ref())
+    pub(super) fn recorded(&self) -> Option<(&Document, &StackStatuses)> {
+        self.document.as_ref().zip(self.statuses.as_ref())
     }
 }

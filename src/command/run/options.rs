@@ -80,7 +80,7 @@ impl RunOptions {
                 let meant = closest(tag, stacks.tags())
                     .map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
                 context.notices.note(&format!(
-                    "`--limit {tag}={at_once}` limits nothing: no stack carries the tag{meant}"
+                    "`--limit {tag}={at_once}` has no effect: no stack has the tag{meant}"
                 ));
             }
         }

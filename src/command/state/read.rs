@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ProjectState;
-use crate::change::{CountedStates, EntryIndex, Standing, relocate};
+use crate::change::{CountedStates, EntryIndex, StackStatus, relocate};
 use crate::context::{Context, clashing, from_read, from_store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{RecordedGraph, ShownState, StateList};
@@ -28,7 +28,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
         state.context.notices.note("no stack is recorded");
     }
     let address = state.opened.backend.address();
-    let standings = if state.opened.repository.is_some() {
+    let statuses = if state.opened.repository.is_some() {
         by_key(context, &document, &address)?
     } else {
         context
@@ -39,7 +39,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
     Ok(StateList {
         address,
         document,
-        standings,
+        statuses,
     })
 }
 
@@ -48,17 +48,17 @@ fn by_key(
     context: &mut Context,
     document: &Document,
     address: &str,
-) -> Result<BTreeMap<String, Standing>> {
+) -> Result<BTreeMap<String, StackStatus>> {
     let counted = CountedStates::default();
-    let standings = context.standings_in(document, address.to_owned(), counted, false)?;
+    let statuses = context.statuses_in(document, address.to_owned(), counted, false)?;
     let pairs = EntryIndex::new(&context.project.stacks, document);
     let here = pairs
         .iter()
-        .map(|(stack, key)| (key.to_owned(), standings.stacks[&stack].clone()));
-    let missing = standings
+        .map(|(stack, key)| (key.to_owned(), statuses.stacks[&stack].clone()));
+    let missing = statuses
         .missing
         .into_iter()
-        .map(|(key, stack)| (key, stack.standing));
+        .map(|(key, stack)| (key, stack.status));
     Ok(here.chain(missing).collect())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::snapshot::InputSnapshot;
 use super::waiting::{WaitNotes, WaitingClock, note_taken_over};
 use crate::change::{EntryIndex, relocate};
-use crate::context::{Context, FoundMove, Opened, follow_all, from_edit, from_lock};
+use crate::context::{Context, FoundMove, OpenedState, follow_all, from_edit, from_lock};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::git::CommitId;
@@ -53,7 +53,7 @@ pub struct LockRequest<'a> {
 
 /// A state that can be locked.
 pub struct Lockable {
-    opened: Opened,
+    opened: OpenedState,
     inputs: InputSnapshot,
     moves: Vec<FoundMove>,
 }

@@ -8,15 +8,17 @@ use std::time::Duration;
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::super::backend::{Backend, BackendReadError, Swap};
+use super::super::backend::{Backend, BackendReadError, PutOutcome};
 use super::super::clock::{Clock, Moment};
 use super::super::document::{Document, Lock, RunAction};
-use super::super::holder::{Claim, FileHolder, Presence};
+use super::super::holder::{FileHolder, LockedFile, Presence};
 use super::super::run_record::RunChanges;
 use super::super::shared::OrderJob;
 use super::super::store::{PutCondition, RETRY_TIMEOUT, StoreError, Version};
 use super::queue::{QueuePlace, jittered};
-use super::{Freed, GRACE, LockConflict, LockDraft, LockError, TakenOver, free, free_job, retry};
+use super::{
+    FreedLock, GRACE, LockConflict, LockDraft, LockError, TakenOver, free, free_job, retry,
+};
 use crate::author::Author;
 
 /// How long to wait before something is tried again that failed.
@@ -64,7 +66,7 @@ pub struct Locked {
     /// Before this moment, no one can have taken it over.
     pub(in crate::state) sure: Moment,
     /// Keeps other processes on this machine from taking the lock over.
-    pub(in crate::state) claim: Option<Claim>,
+    pub(in crate::state) claim: Option<LockedFile>,
 }
 
 /// Takes the lock for a run, or waits until it is free. Transient failures of the store are retried as long as during
@@ -183,7 +185,7 @@ struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     /// Tries to take the lock. `is_last` means that tickets of others no longer count.
-    fn attempt(&mut self, claim: Option<Claim>, is_last: bool) -> Result<Attempt, LockError> {
+    fn attempt(&mut self, claim: Option<LockedFile>, is_last: bool) -> Result<Attempt, LockError> {
         let mut presence = match claim {
             Some(claim) => Presence::Alone(claim),
             // Other jobs may be running on this machine.
@@ -222,9 +224,9 @@ impl Acquisition<'_> {
             None => free(self.backend, &mut draft.document, age, presence, by, false),
         };
         match freed {
-            Ok(Freed::Unlocked) => self.taken_over = None,
-            Ok(Freed::Raced) => return Ok(None),
-            Ok(Freed::Over(taken_over)) => {
+            Ok(FreedLock::Unlocked) => self.taken_over = None,
+            Ok(FreedLock::Raced) => return Ok(None),
+            Ok(FreedLock::Over(taken_over)) => {
                 *is_freed = true;
                 self.taken_over = Some(*taken_over);
             }
@@ -315,11 +317,11 @@ impl Acquisition<'_> {
         let mut condition = PutCondition::Absent;
         loop {
             match self.backend.swap_record(&record, &condition)? {
-                Swap::Done(version) => return Ok(Some((record, version))),
-                Swap::Refused(Some(found)) if condition == PutCondition::Absent => {
+                PutOutcome::Done(version) => return Ok(Some((record, version))),
+                PutOutcome::Refused(Some(found)) if condition == PutCondition::Absent => {
                     condition = PutCondition::Unchanged(found.version);
                 }
-                Swap::Refused(_) => return Ok(None),
+                PutOutcome::Refused(_) => return Ok(None),
             }
         }
     }
@@ -358,7 +360,7 @@ impl Acquisition<'_> {
     }
 
     /// Waits until a process of this machine and its children end or free the lock; the kernel reports it.
-    fn await_process(&self, file: File, most: Duration) -> Option<Claim> {
+    fn await_process(&self, file: File, most: Duration) -> Option<LockedFile> {
         let until = self.clock.elapsed() + most;
         let left = || until.saturating_sub(self.clock.elapsed());
         let (sender, receiver) = mpsc::channel();
@@ -379,11 +381,11 @@ impl Acquisition<'_> {
         }
         if !is_woken {
             let file = receiver.recv_timeout(left()).ok();
-            return file.and_then(|file| Claim::of(file).ok());
+            return file.and_then(|file| LockedFile::of(file).ok());
         }
         loop {
             match receiver.try_recv() {
-                Ok(file) => return Claim::of(file).ok(),
+                Ok(file) => return LockedFile::of(file).ok(),
                 Err(TryRecvError::Disconnected) => {
                     self.clock.sleep(jittered(RETRY).min(left()));
                     return None;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::backend::{Backend, ReadDocument, Swap};
+use super::super::backend::{Backend, PutOutcome, ReadDocument};
 use super::super::document::Document;
 use super::super::store::{PutCondition, StoreError, Version};
 use super::super::timeline::Succession;
@@ -95,8 +95,8 @@ impl LockDraft {
     ) -> Result<Option<(Document, Version)>, StoreError> {
         let condition = PutCondition::Unchanged(self.version);
         Ok(match backend.swap(&self.document, &condition)? {
-            Swap::Done(version) => Some((self.document, version)),
-            Swap::Refused(_) => None,
+            PutOutcome::Done(version) => Some((self.document, version)),
+            PutOutcome::Refused(_) => None,
         })
     }
 }

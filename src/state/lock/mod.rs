@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::acquire::{LockApplication, Locked, WaitReason, lock};
 pub(super) use self::draft::{LockDraft, attempts, retry};
-pub use self::unlock::{UnlockError, Unlocked, Unlocking, unlock};
-use super::backend::{Backend, BackendReadError, ReadDocument, Swap};
+pub use self::unlock::{RemovedLock, UnlockError, Unlocking, unlock};
+use super::backend::{Backend, BackendReadError, PutOutcome, ReadDocument};
 use super::clock::Clock;
 use super::document::{Document, Lock};
 use super::holder::Presence;
@@ -149,7 +149,7 @@ pub struct TakenOver {
 }
 
 /// The lock of a document, after an attempt to free it.
-pub(super) enum Freed {
+pub(super) enum FreedLock {
     /// It had none.
     Unlocked,
     Over(Box<TakenOver>),
@@ -177,9 +177,9 @@ pub(super) fn free(
     presence: &Presence,
     by: (&Author, Timestamp),
     is_dry: bool,
-) -> Result<Freed, LockError> {
+) -> Result<FreedLock, LockError> {
     let Some(lock) = document.lock.clone() else {
-        return Ok(Freed::Unlocked);
+        return Ok(FreedLock::Unlocked);
     };
     if lock.shared.is_none() {
         return free_holder(backend, document, lock, age, presence, by, is_dry);
@@ -195,8 +195,8 @@ pub(super) fn free(
         let mut rest = document.clone();
         for job in lock.holders() {
             let freed = free_holder(backend, &mut rest, job.clone(), age, presence, by, is_dry)?;
-            if let Freed::Raced = freed {
-                return Ok(Freed::Raced);
+            if let FreedLock::Raced = freed {
+                return Ok(FreedLock::Raced);
             }
         }
         rest.lock = None;
@@ -208,7 +208,7 @@ pub(super) fn free(
         document.lock = None;
     }
     let why = TakeoverReason::Expired(expires);
-    Ok(Freed::Over(Box::new(TakenOver { lock, why })))
+    Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
 }
 
 /// Frees the lock of a job in that of its work order, if an earlier run of the job has died.
@@ -221,10 +221,10 @@ fn free_job(
     document: &mut Document,
     job: &str,
     by: (&Author, Timestamp),
-) -> Result<Freed, LockError> {
+) -> Result<FreedLock, LockError> {
     let shared = document.lock.as_ref().and_then(|lock| lock.shared.as_ref());
     let Some(own) = shared.and_then(|shared| shared.jobs.get(job)?.clone()) else {
-        return Ok(Freed::Unlocked);
+        return Ok(FreedLock::Unlocked);
     };
     // A job may run again soon after it was killed, so that it always expires.
     let own = Lock {
@@ -244,9 +244,9 @@ fn free_holder(
     presence: &Presence,
     (author, now): (&Author, Timestamp),
     is_dry: bool,
-) -> Result<Freed, LockError> {
+) -> Result<FreedLock, LockError> {
     let Some(found) = salvage::of_lock(backend, document, &lock)? else {
-        return Ok(Freed::Raced);
+        return Ok(FreedLock::Raced);
     };
     let is_here = lock.host == author.host;
     let is_dead =
@@ -270,11 +270,11 @@ fn free_holder(
         return Err(LockError::Damaged(Box::new(lock), damage));
     }
     if !is_dry && !fence(backend, document, &lock, &found, author, now)? {
-        return Ok(Freed::Raced);
+        return Ok(FreedLock::Raced);
     }
     let record = found.record.as_ref();
     settle(document, &lock, record, author, now, why.reason());
-    Ok(Freed::Over(Box::new(TakenOver { lock, why })))
+    Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
 }
 
 /// Returns whether a run has ended on this machine, while something that it started has not.
@@ -388,7 +388,7 @@ fn fence(
     };
     let condition = PutCondition::Unchanged(version);
     let swap = backend.swap_record(&tombstone, &condition)?;
-    Ok(matches!(swap, Swap::Done(_)))
+    Ok(matches!(swap, PutOutcome::Done(_)))
 }
 
 /// Merges the record of a holder into the document, and frees its lock. The document already has the serial of the

@@ -59,7 +59,7 @@ pub struct Unlocking {
 
 /// A lock that was taken away.
 #[derive(Debug)]
-pub struct Unlocked {
+pub struct RemovedLock {
     pub lock: Lock,
     /// The document without it.
     pub document: Document,
@@ -79,7 +79,7 @@ pub fn unlock(
     unlocking: &Unlocking,
     author: &Author,
     clock: &dyn Clock,
-) -> Result<Unlocked, UnlockError> {
+) -> Result<RemovedLock, UnlockError> {
     let mut damage = None;
     let (lock, document) = retry(backend, || {
         let Some(mut draft) = LockDraft::read(backend)? else {
@@ -151,7 +151,7 @@ pub fn unlock(
             backend.delete_record(&holder.run);
         }
     }
-    Ok(Unlocked {
+    Ok(RemovedLock {
         lock,
         document,
         damage,

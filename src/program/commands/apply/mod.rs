@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use orch::command::apply::{
-    Allowed, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
+    AllowedChanges, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
 };
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
@@ -150,8 +150,7 @@ pub(crate) struct ExecutionArgs {
 
     /// How to handle changes that the plan does not show [default: fail]
     ///
-    /// They may turn up in stacks that are planned again, because they run after stacks with
-    /// changes.
+    /// They may turn up in stacks that are planned again after their dependencies have changed.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) new_changes: Option<NewChangesArg>,
 
@@ -304,7 +303,7 @@ fn plan_and_apply(
             is_given: args.auto_approve,
             destroys: args.allow_destroy.unwrap_or_default(),
         },
-        allows: Allowed {
+        allows: AllowedChanges {
             new_changes: args.allows_new_changes()
                 || args.auto_approve && args.new_changes.is_none(),
             resource_destroy: args.allow_resource_destroy,
@@ -455,7 +454,7 @@ impl ConsoleApply<'_> {
                 is_given: false,
                 destroys: 0,
             },
-            allows: Allowed {
+            allows: AllowedChanges {
                 new_changes: args.allows_new_changes(),
                 resource_destroy: args.allow_resource_destroy,
             },

@@ -74,8 +74,8 @@ pub(crate) struct PlanArgs {
     /// Write the plan to a file, with the plans of the tools
     ///
     /// `orch show` prints it, and `orch apply` applies it. The plans of the tools hold secrets in
-    /// clear text, so only the owner can read the file. It never counts as a change, so git need
-    /// not ignore it.
+    /// clear text, so only the owner can read the file. It never counts as a change, so
+    /// you need not add it to `.gitignore`.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
@@ -174,8 +174,8 @@ pub(crate) struct PlanningArgs {
 
     /// Plan the rest if protected stacks or resources would be destroyed
     ///
-    /// Without this flag, such a plan is refused. Stacks that protected stacks run after are kept
-    /// too. See `orch help lifecycle`.
+    /// Without this flag, such a plan is refused. The dependencies of protected stacks are kept too.
+    /// See `orch help lifecycle`.
     #[arg(long)]
     pub(crate) skip_protected: bool,
 
@@ -312,7 +312,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         let nothing = BTreeMap::new();
         let missing = recorded
             .as_ref()
-            .map_or(&nothing, |it| &it.standings.missing);
+            .map_or(&nothing, |it| &it.statuses.missing);
         context.warn_of_unmatched_filters(&query, missing);
         context.check_named(query.named.as_ref(), missing)?;
     }
