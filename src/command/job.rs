@@ -2,17 +2,17 @@
 //!
 //! The jobs share the lock of the state: it belongs to the order, so that no other run changes a stack in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use sha2::{Digest as _, Sha256};
 
-use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason};
+use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::run::patterns;
 use crate::change::EntryIndex;
-use crate::context::{Context, from_lock};
+use crate::context::{Context, from_lock, from_read};
 use crate::error::{Error, ErrorContext as _, Result};
-use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, WorkOrder};
+use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
 use crate::path::StackPath;
 use crate::plan::stale::OperationKey;
 use crate::printable::printable;
@@ -128,6 +128,52 @@ fn operation_of(turn: &OrderedTurn) -> PlanOperation {
     (turn.stack.clone(), key)
 }
 
+/// The state of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnState {
+    /// It has not started, as far as is known.
+    Left,
+    Running,
+    Failed,
+    Done,
+}
+
+/// Returns a failed turn of other jobs, if nothing starts after a failure.
+fn failed_turn<'o>(
+    order: &'o WorkOrder,
+    states: &[TurnState],
+    own: &[usize],
+) -> Result<Option<&'o StackPath>> {
+    let settings = order.run_settings().map_err(Error::refused)?;
+    if settings.on_error() != OnError::Stop {
+        return Ok(None);
+    }
+    let has_failed = |turn: &usize| states[*turn] == TurnState::Failed && !own.contains(turn);
+    let failed = (0..states.len()).find(has_failed);
+    Ok(failed.map(|turn| &order.turns[turn].stack))
+}
+
+/// Returns what a worker can do next, given the states of all turns.
+///
+/// # Errors
+///
+/// If a later version of `orch` wrote the settings of the order.
+pub fn next_turn(order: &WorkOrder, states: &[TurnState]) -> Result<WorkLeft> {
+    let predecessors = order.predecessors();
+    let has_ended = |it: &Predecessor| match states[it.turn] {
+        TurnState::Done => true,
+        TurnState::Failed => !it.must_succeed,
+        TurnState::Left | TurnState::Running => false,
+    };
+    let is_stopped = failed_turn(order, states, &[])?.is_some();
+    let mut left = (0..states.len()).filter(|turn| states[*turn] == TurnState::Left);
+    let next = left.find(|turn| predecessors.of(*turn).iter().all(has_ended));
+    Ok(WorkLeft {
+        next: next.filter(|_| !is_stopped),
+        is_waiting: states.contains(&TurnState::Running),
+    })
+}
+
 /// The turns of a job after the gate.
 pub struct OpenTurns {
     /// The stacks to run, in order.
@@ -138,14 +184,18 @@ pub struct OpenTurns {
 }
 
 impl Context {
-    /// Returns whether the state records a command.
+    /// Returns how the state records a command, if it does.
     ///
     /// # Errors
     ///
     /// If the configuration of the state is wrong.
-    pub fn records(&self, words: &[OsString], settings: &RunSettings) -> Result<bool> {
+    pub fn records(
+        &self,
+        words: &[OsString],
+        settings: &RunSettings,
+    ) -> Result<Option<RecordKind>> {
         if self.project.settings.state.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let kind = match settings.recording {
             Some(kind) => Some(kind),
@@ -155,7 +205,83 @@ impl Context {
                 patterns.recognize(words, host).map(|it| it.recorded)
             }
         };
-        Ok(kind.is_some_and(|kind| kind != RecordKind::Never))
+        Ok(kind.filter(|kind| *kind != RecordKind::Never))
+    }
+
+    /// Returns the state of each turn of a command that the state records.
+    ///
+    /// # Errors
+    ///
+    /// If this is not the commit of the work order, or the state cannot be read.
+    pub fn turn_states(
+        &mut self,
+        order: &WorkOrder,
+        recorded: Option<RecordKind>,
+    ) -> Result<Vec<TurnState>> {
+        let here = head(&self.project.root).context("failed to ask git for HEAD")?;
+        let graph = digest(&self.project.stacks, &self.references);
+        if order.commit != here || order.graph != graph {
+            let then = order.commit.as_deref().unwrap_or("no commit");
+            let problem = format!("the work order was written at {then}, which is not HEAD");
+            return Err(Error::refused(problem)
+                .hint("check out that commit, or start a new pipeline with `orch export`"));
+        }
+        let Some(recorded) = recorded else {
+            return Ok(vec![TurnState::Left; order.turns.len()]);
+        };
+        let opened = self.opened()?;
+        let document = opened.read_once()?;
+        let lock = document.lock.as_ref();
+        let shared = lock.and_then(|lock| lock.shared.as_ref());
+        let shared = shared.filter(|it| it.order == order.id());
+        let mut running = BTreeSet::new();
+        let mut taken = BTreeSet::new();
+        for (job, lock) in shared.into_iter().flat_map(|shared| &shared.jobs) {
+            let Some(lock) = lock else { continue };
+            let record = opened.backend.record(&lock.run).map_err(from_read)?;
+            let age = record.and_then(|(_, age)| age);
+            if age.is_none_or(|age| age < lock.lease()) {
+                running.insert(lock.run.clone());
+                let job = jobs(order).into_iter().find(|it| it.id == *job);
+                taken.extend(job.into_iter().flat_map(|job| job.turns));
+            }
+        }
+        let pairs = EntryIndex::new(&self.project.stacks, &document);
+        let state = |turn: &OrderedTurn| {
+            let stack = self.project.stacks.find(&turn.stack);
+            let key = stack.and_then(|stack| pairs.key(stack));
+            let Some(entry) = key.and_then(|key| document.stacks.get(key)) else {
+                return match recorded {
+                    RecordKind::Destroy => TurnState::Done,
+                    _ => TurnState::Left,
+                };
+            };
+            if let Some(intent) = &entry.intent {
+                return match running.contains(&intent.run) {
+                    true => TurnState::Running,
+                    false => TurnState::Failed,
+                };
+            }
+            let in_order = shared.is_some_and(|it| it.runs.iter().any(|run| entry.is_of(run)));
+            let applied = entry.applied.as_ref();
+            let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
+            let is_done = match recorded {
+                RecordKind::Destroy => false,
+                _ => entry.has_succeeded() && (in_order || is_of_commit),
+            };
+            match (is_done, in_order) {
+                (true, _) => TurnState::Done,
+                (false, true) => TurnState::Failed,
+                (false, false) => TurnState::Left,
+            }
+        };
+        let states = order.turns.iter().enumerate();
+        let states = states.map(|(position, turn)| match state(turn) {
+            // Its job has begun.
+            TurnState::Left if taken.contains(&position) => TurnState::Running,
+            state => state,
+        });
+        Ok(states.collect())
     }
 
     /// Returns the turns of a job that may run its command.
@@ -171,60 +297,28 @@ impl Context {
         order: &WorkOrder,
         job: &OrderedJob,
         secret: &str,
-        is_recorded: bool,
+        recorded: Option<RecordKind>,
     ) -> Result<OpenTurns> {
-        let here = head(&self.project.root).context("failed to ask git for HEAD")?;
-        let graph = digest(&self.project.stacks, &self.references);
-        if order.commit != here || order.graph != graph {
-            let then = order.commit.as_deref().unwrap_or("no commit");
-            let problem = format!("the work order was written at {then}, which is not HEAD");
-            return Err(Error::refused(problem)
-                .hint("check out that commit, or start a new pipeline with `orch export`"));
-        }
+        let states = self.turn_states(order, recorded)?;
+        let is_left = |&turn: &usize| states[turn] != TurnState::Done;
+        let left = jobs(order)
+            .into_iter()
+            .filter(|job| job.turns.iter().any(is_left));
         let mut open = OpenTurns {
             stacks: Vec::new(),
             skipped: BTreeMap::new(),
-            job: order_job(order, &job.id, secret),
+            job: OrderJob {
+                left: left.map(|job| job.id).collect(),
+                ..order_job(order, &job.id, secret)
+            },
         };
-        let mut is_done = vec![false; order.turns.len()];
-        let mut failed = None;
-        if is_recorded {
-            let document = self.opened()?.read_once()?;
-            let shared = document.lock.as_ref().and_then(|lock| lock.shared.as_ref());
-            let runs = shared
-                .filter(|it| it.order == order.id())
-                .map(|it| &it.runs);
-            let pairs = EntryIndex::new(&self.project.stacks, &document);
-            for (position, turn) in order.turns.iter().enumerate() {
-                let stack = self.project.stacks.find(&turn.stack);
-                let key = stack.and_then(|stack| pairs.key(stack));
-                let entry = key.and_then(|key| document.stacks.get(key));
-                let Some(entry) = entry.filter(|entry| entry.intent.is_none()) else {
-                    continue;
-                };
-                let in_order = runs.is_some_and(|runs| runs.iter().any(|it| entry.is_of(it)));
-                let applied = entry.applied.as_ref();
-                let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
-                is_done[position] = entry.has_succeeded() && (in_order || is_of_commit);
-                if in_order && !entry.has_succeeded() && !job.turns.contains(&position) {
-                    failed.get_or_insert(&turn.stack);
-                }
-            }
-            let is_left = |job: &&OrderedJob| job.turns.iter().any(|&turn| !is_done[turn]);
-            let left = order.jobs.iter().filter(is_left).map(|job| job.id.clone());
-            open.job.left = left.collect();
-        }
-        let stops = order.run_settings().map_err(Error::refused)?.on_error() == OnError::Stop;
-        let failed = failed.filter(|_| stops);
+        let failed = failed_turn(order, &states, &job.turns)?;
         let predecessors = order.predecessors();
-        let mut is_open = is_done.clone();
-        for &turn in &job.turns {
+        let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnState::Done).collect();
+        for &turn in job.turns.iter().filter(|turn| is_left(turn)) {
             let path = &order.turns[turn].stack;
-            if is_done[turn] {
-                continue;
-            }
             let before = predecessors.of(turn).into_iter();
-            let mut needed = before.filter(|it| it.must_succeed && is_recorded);
+            let mut needed = before.filter(|it| it.must_succeed && recorded.is_some());
             let missing = needed.find(|it| !is_open[it.turn]);
             let missing = missing.map(|it| order.turns[it.turn].stack.clone());
             let reason = missing.map(SkipReason::Waits);

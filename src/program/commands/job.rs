@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser as _};
+use orch::command::apply::WorkLeft;
 use orch::command::export::sha256_of;
-use orch::command::job::{self, SECRET};
+use orch::command::job::{self, SECRET, TurnState};
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, Task, WorkOrder};
 use orch::printable::{count, printable};
@@ -17,7 +18,7 @@ use orch::run::schedule::OnError;
 
 use super::apply::PartOfFile;
 use super::command_line::Cli;
-use super::run::run_job;
+use super::run::{RunArgs, run_job};
 use super::{Command, CommandContext, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -92,37 +93,42 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
             let part = job::part(&order, Some(found), &secret, stops);
             let status = apply.apply(&part)?;
             if status.number() == 0 {
-                let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
-                context.complete_job(&part.job)?;
+                project(chdir)?.complete_job(&part.job)?;
             }
             Ok(status)
         }
-        Task::Command {
-            words,
-            eval,
-            reverse,
-            allow_rollback,
-        } => {
-            let mut line: Vec<OsString> = vec!["orch".into(), "run".into()];
-            let flags = [
-                (*eval, "--eval"),
-                (*reverse, "--reverse"),
-                (*allow_rollback, "--allow-rollback"),
-            ];
-            line.extend(
-                flags
-                    .iter()
-                    .filter(|(is_given, _)| *is_given)
-                    .map(|(_, flag)| (*flag).into()),
-            );
-            line.extend(["--output".into(), "grouped".into(), "--".into()]);
-            line.extend(words.iter().map(|word| word.0.clone()));
-            let parsed = Cli::try_parse_from(line).map(|cli| cli.command);
-            let Ok(Command::Run(run)) = parsed else {
-                return Err(unusable(&args.order, "its command is none of `orch run`"));
-            };
+        Task::Command { .. } => {
+            let run = command_of(&args.order, &order)?;
             run_job(chdir, &run, &order, found, args.lock_timeout)
         }
+    }
+}
+
+/// Returns the arguments of `orch run` with the command of a work order.
+fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
+    let Task::Command {
+        words,
+        eval,
+        reverse,
+        allow_rollback,
+    } = &order.task
+    else {
+        return Err(unusable(named, "it has a plan"));
+    };
+    let flags = [
+        (*eval, "--eval"),
+        (*reverse, "--reverse"),
+        (*allow_rollback, "--allow-rollback"),
+        (true, "--output=grouped"),
+    ];
+    let flags = flags.iter().filter(|(is_given, _)| *is_given);
+    let mut line: Vec<OsString> = vec!["orch".into(), "run".into()];
+    line.extend(flags.map(|(_, flag)| (*flag).into()));
+    line.push("--".into());
+    line.extend(words.iter().map(|word| word.0.clone()));
+    match Cli::try_parse_from(line).map(|cli| cli.command) {
+        Ok(Command::Run(run)) => Ok(run),
+        _ => Err(unusable(named, "its command is none of `orch run`")),
     }
 }
 
@@ -131,23 +137,56 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.order)?;
-    let Task::Plan { sha256, file, .. } = &order.task else {
-        return Err(
-            ProgramError::refused("workers share only the stacks of a plan").hint(
-                "export a plan: `orch plan -o FILE`, then `orch export ENGINE FILE --workers N`",
-            ),
-        );
-    };
-    let file = PathBuf::from(&file.0);
-    check_plan(chdir, &file, sha256)?;
-    let secret = host_variable(SECRET).unwrap_or_default();
-    let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
-    let stops = apply.on_error == OnError::Stop;
-    let part = |job: &OrderedJob| job::part(&order, Some(job), &secret, stops);
-    let all = part(&job::all_turns(&order));
+    match &order.task {
+        Task::Plan { sha256, file, .. } => {
+            let file = PathBuf::from(&file.0);
+            check_plan(chdir, &file, sha256)?;
+            let secret = host_variable(SECRET).unwrap_or_default();
+            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let stops = apply.on_error == OnError::Stop;
+            let part = |job: &OrderedJob| job::part(&order, Some(job), &secret, stops);
+            let all = part(&job::all_turns(&order));
+            let look = || apply.look(&all);
+            let start = |job: &OrderedJob| {
+                let part = part(job);
+                let status = apply.apply(&part)?;
+                if status.number() == 0 {
+                    project(chdir)?.complete_job(&part.job)?;
+                }
+                Ok(status)
+            };
+            share(look, start)
+        }
+        Task::Command { .. } => {
+            let run = command_of(&args.order, &order)?;
+            let settings = order.run_settings();
+            let settings = settings.map_err(|why| unusable(&args.order, &why))?;
+            let recorded = project(chdir)?.records(&run.command, &settings)?;
+            if recorded.is_none() {
+                return Err(ProgramError::refused(
+                    "workers share stacks by the state, which does not record this command",
+                )
+                .hint("export jobs instead of workers, or add `--record` to `orch export`"));
+            }
+            let look = || {
+                let mut context = project(chdir)?;
+                let states = context.turn_states(&order, recorded)?;
+                Ok(job::next_turn(&order, &states)?)
+            };
+            let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
+            share(look, start)
+        }
+    }
+}
+
+/// Starts the next turn until none is left. Returns the worst exit status.
+fn share(
+    look: impl Fn() -> Result<WorkLeft>,
+    start: impl Fn(&OrderedJob) -> Result<ExitStatus>,
+) -> Result<ExitStatus> {
     let mut worst = ExitStatus::Success;
     loop {
-        let left = apply.look(&all)?;
+        let left = look()?;
         let Some(turn) = left.next else {
             if !left.is_waiting {
                 return Ok(worst);
@@ -155,18 +194,14 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
             std::thread::sleep(PAUSE);
             continue;
         };
-        let part = part(&job::turn_job(turn));
-        match apply.apply(&part) {
-            Ok(status) if status.number() == 0 => {
-                let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
-                context.complete_job(&part.job)?;
-            }
+        match start(&job::turn_job(turn)) {
+            Ok(status) if status.number() == 0 => {}
+            Ok(status) if status.number() == 1 => worst = status,
             // A signal, or a state that cannot be written.
-            Ok(status) if status.number() != 1 => return Ok(status),
-            Ok(status) => worst = status,
+            Ok(status) => return Ok(status),
             Err(error) => {
                 // Another worker may have taken it.
-                if apply.look(&all)?.next == Some(turn) {
+                if look()?.next == Some(turn) {
                     return Err(error);
                 }
             }
@@ -174,32 +209,49 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     }
 }
 
+fn project(chdir: &[PathBuf]) -> Result<CommandContext> {
+    CommandContext::new(chdir, None, Reads::CONFIGURATION)
+}
+
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.order)?;
     let secret = host_variable(SECRET).unwrap_or_default();
-    let load = || CommandContext::new(chdir, None, Reads::CONFIGURATION);
-    let Task::Plan { sha256, file, .. } = &order.task else {
-        let mut context = load()?;
-        if context.project.settings.state.is_some() {
+    let (status, unfinished) = match &order.task {
+        Task::Plan { sha256, file, .. } => {
+            let file = PathBuf::from(&file.0);
+            check_plan(chdir, &file, sha256)?;
+            let part = job::part(&order, None, &secret, false);
+            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let status = apply.apply(&part)?;
+            let mut context = project(chdir)?;
+            context.complete_job(&part.job)?;
             context.free_order(&order, &secret)?;
+            (status, apply.unfinished(&part)?)
         }
-        return Ok(ExitStatus::Success);
+        Task::Command { .. } => {
+            let run = command_of(&args.order, &order)?;
+            let settings = order.run_settings();
+            let settings = settings.map_err(|why| unusable(&args.order, &why))?;
+            let mut context = project(chdir)?;
+            let recorded = context.records(&run.command, &settings)?;
+            if recorded.is_none() {
+                console::note("the state does not record this command: the engine has its results");
+                return Ok(ExitStatus::Success);
+            }
+            let states = context.turn_states(&order, recorded)?;
+            context.free_order(&order, &secret)?;
+            let left = order.turns.iter().zip(states);
+            let left = left.filter(|(_, state)| *state != TurnState::Done);
+            let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnState::Left));
+            (ExitStatus::Success, left.collect())
+        }
     };
-    let file = PathBuf::from(&file.0);
-    check_plan(chdir, &file, sha256)?;
-    let part = job::part(&order, None, &secret, false);
-    let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
-    let status = apply.apply(&part)?;
-    let mut context = load()?;
-    context.complete_job(&part.job)?;
-    context.free_order(&order, &secret)?;
-    let unfinished = apply.unfinished(&part)?;
     let stacks: BTreeSet<_> = order.turns.iter().map(|turn| &turn.stack).collect();
+    let total = count(stacks.len(), "stack");
     if unfinished.is_empty() {
-        console::note(&format!("{} done", count(stacks.len(), "stack")));
+        console::note(&format!("{total} done"));
         return Ok(status);
     }
-    let total = count(stacks.len(), "stack");
     console::note(&format!("{} of {total} not done:", unfinished.len()));
     for (stack, has_failed) in &unfinished {
         let stack = printable(stack.as_str());

@@ -253,3 +253,39 @@ fn work_skips_what_runs_after_a_failure() {
     );
     assert_eq!(lock(&repository), Value::Null);
 }
+
+#[test]
+fn workers_share_the_stacks_of_a_recorded_command() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    let export = "export make -o jobs.mk --order order.json --workers 2";
+    done(&repository, &format!("{export} -- sh ../note"));
+    fails(
+        &repository,
+        "work --order order.json",
+        4,
+        "does not record this command",
+    );
+    done(
+        &repository,
+        &format!("{export} --record=apply -- sh ../note"),
+    );
+    let workers = [(); 2].map(|()| {
+        let mut command = repository.command("work --order order.json");
+        command.stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut worker in workers {
+        assert!(worker.wait().unwrap().success());
+    }
+    let order = log(&repository);
+    let mut sorted = order.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["app", "cache", "db", "web"], "{order:?}");
+    assert!(
+        order.iter().position(|it| it == "app") >= Some(2),
+        "{order:?}"
+    );
+    done(&repository, "finish --order order.json");
+    assert_eq!(lock(&repository), Value::Null);
+}

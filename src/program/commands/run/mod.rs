@@ -98,14 +98,14 @@ pub(super) fn run_job(
     let mut context = CommandContext::of(found, None, reads(args, &disabled))?;
     context.check(None)?;
     let secret = host_variable(SECRET).unwrap_or_default();
-    let is_recorded = context.records(&args.command, &settings)?;
-    let open = context.open_turns(order, job, &secret, is_recorded)?;
+    let recorded = context.records(&args.command, &settings)?;
+    let open = context.open_turns(order, job, &secret, recorded)?;
     let options = RunOptions {
         settings,
         allow_concurrent: true,
         policies: PolicyOptions::off(),
         lock_timeout: lock_timeout.unwrap_or_default(),
-        job: is_recorded.then(|| open.job.clone()),
+        job: recorded.is_some().then(|| open.job.clone()),
         ..args.options(disabled)
     };
     let reports = args.reports.check(chdir, None)?.with_step_summary();
@@ -144,7 +144,7 @@ pub(super) fn run_job(
     if !open.skipped.is_empty() {
         return Ok(ExitStatus::Run(1));
     }
-    if is_recorded {
+    if recorded.is_some() {
         context.complete_job(&open.job)?;
     }
     Ok(status)
