@@ -323,7 +323,7 @@ mod tests {
 
     fn order(edges: &[(usize, usize)], order_only: &[(usize, usize)]) -> WorkOrder {
         let turn = |stack: &str| OrderedTurn {
-            stack: stack.into(),
+            stack: StackPath::parse(stack).unwrap(),
             operation: OrderedOperation::Run,
         };
         let run = OrderedRun {
