@@ -200,7 +200,14 @@ impl Context {
             Some(_) => None,
             None => {
                 let reserved = options.template.n_needs();
-                Some(JobGraph::new(engine, &to_pack, &edges, jobs, reserved))
+                Some(JobGraph::new(
+                    engine,
+                    &to_pack,
+                    &edges,
+                    jobs,
+                    options.settings.jobs(),
+                    reserved,
+                ))
             }
         };
         let directory = self.directory_of_jobs(engine)?;
@@ -216,6 +223,11 @@ impl Context {
             template: &options.template,
         };
         let pipeline = Pipeline::new(&shape).map_err(unwritable)?;
+        if !self.project.settings.concurrency.is_empty() {
+            self.notices.note(
+                "`concurrency` in the configuration holds inside each job, and not for jobs that run at once",
+            );
+        }
         if let Some(graph) = &graph {
             self.note_jobs(engine, jobs, graph, &run.turns);
         }
@@ -301,7 +313,6 @@ fn unwritable(error: ExportError) -> Error {
     let kind = match error {
         ExportError::Template(_) => ErrorKind::Configuration,
         ExportError::Limit { .. } => ErrorKind::Refused,
-        ExportError::Yaml(_) => ErrorKind::External,
     };
     let error = Error::new(kind, error);
     match fix {

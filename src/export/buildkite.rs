@@ -27,9 +27,8 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
     steps.push(of(shape, "finish", &shape.command("finish"), last).into());
     let most = Engine::Buildkite.most(LimitKind::JobsInFile);
     let files = steps.chunks(most.unwrap_or(usize::MAX));
-    files
-        .map(|steps| yaml_file(&keys([("steps", steps.to_vec().into())])))
-        .collect()
+    let file = |steps: &[Value]| yaml_file(&keys([("steps", steps.to_vec().into())]));
+    Ok(files.map(file).collect())
 }
 
 fn step(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {

@@ -38,7 +38,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
         workflow.insert("on".into(), dispatch.into());
     }
     workflow.insert("jobs".into(), jobs.into());
-    yaml_file(&workflow)
+    Ok(yaml_file(&workflow))
 }
 
 fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {

@@ -41,7 +41,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     let mut finish = of(shape, &shape.command("finish"), last);
     finish.insert("when".into(), "always".into());
     pipeline.insert("finish".into(), finish.into());
-    yaml_file(&pipeline)
+    Ok(yaml_file(&pipeline))
 }
 
 fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use super::dag::Dag;
 use super::job_name::JobNames;
-use super::lanes::Lanes;
+use super::lanes::{JobCost, Lanes};
 use super::limits::{Engine, LimitKind};
 
 /// A turn of a run.
@@ -39,6 +39,12 @@ pub struct JobGraph {
     pub at_once: NonZeroUsize,
 }
 
+/// How many levels may be one: fewer jobs start, and more stacks wait for others in their job.
+const HEIGHTS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// How long a stack takes if no duration is known at all.
+const UNKNOWN_MILLISECONDS: u64 = 60_000;
+
 /// How jobs wait for many others.
 #[derive(Debug, Clone, Copy)]
 struct Barriers {
@@ -52,12 +58,13 @@ impl JobGraph {
     /// Packs turns into jobs for an engine. `edges` are the constraints: pairs of an earlier and a later
     /// turn, by number. Numbers from the number of turns on are nodes in between that run nothing.
     ///
-    /// `reserved` is how many other jobs each job waits for. Panics if the constraints have a cycle.
+    /// `parallel` is how many turns a job runs at once, and `reserved` how many other jobs each job waits for. Panics if the constraints have a cycle.
     pub fn new(
         engine: Engine,
         turns: &[TurnToPack],
         edges: &[(usize, usize)],
         at_once: NonZeroUsize,
+        parallel: NonZeroUsize,
         reserved: usize,
     ) -> Self {
         let ends = edges.iter().map(|edge| edge.0.max(edge.1) + 1);
@@ -66,31 +73,48 @@ impl JobGraph {
         dag.reduce();
         let durations = durations(turns);
         let most = |kind| engine.most(kind).unwrap_or(usize::MAX);
-        let most_needs = most(LimitKind::Needs).saturating_sub(reserved).max(1);
-        let barriers = [most_needs, 8, 2].map(|needs| Barriers {
+        let most_needs = most(LimitKind::Needs).saturating_sub(reserved).max(2);
+        let most_jobs = most(LimitKind::Jobs) - 1;
+        let cost = JobCost {
+            start: engine.start().as_millis().try_into().unwrap_or(u64::MAX),
+            parallel: parallel.get() as u64,
+        };
+        let barriers = |needs: usize| Barriers {
             most_needs: needs.min(most_needs),
             width: most_needs,
-        });
-        let mut n_lanes = at_once.get().min(turns.len().max(1));
-        loop {
-            let lanes = Lanes::new(&dag, &durations, n_lanes);
-            for barriers in barriers {
-                let graph = JobGraph::of(&lanes, barriers, turns);
-                let is_accepted = graph.jobs.len() < most(LimitKind::Jobs)
-                    && graph.n_edges() <= most(LimitKind::Edges);
-                // The jobs of a single lane are one job.
-                if is_accepted || n_lanes == 1 {
-                    return JobGraph {
-                        at_once: if n_lanes < at_once.get().min(turns.len()) {
-                            NonZeroUsize::new(n_lanes).unwrap_or(at_once)
-                        } else {
-                            at_once
-                        },
-                        ..graph
-                    };
+        };
+        let most_edges = most(LimitKind::Edges);
+        let wanted = at_once.get().min(turns.len().max(1));
+        let mut best: Option<(u64, usize, JobGraph)> = None;
+        for height in HEIGHTS {
+            let mut n_lanes = wanted;
+            loop {
+                let lanes = Lanes::new(&dag, &durations, n_lanes, height, cost);
+                let mut graph = JobGraph::of(&lanes, barriers(most_needs), turns);
+                for needs in [8, 2] {
+                    if graph.n_edges() > most_edges {
+                        graph = JobGraph::of(&lanes, barriers(needs), turns);
+                    }
                 }
+                let n_jobs = graph.jobs.len();
+                if n_jobs <= most_jobs && graph.n_edges() <= most_edges {
+                    if best.as_ref().is_none_or(|(end, ..)| lanes.end < *end) {
+                        best = Some((lanes.end, n_lanes, graph));
+                    }
+                    break;
+                }
+                // The jobs of a single lane are one job.
+                let fewer = n_lanes * most_jobs.min(n_jobs) / n_jobs;
+                n_lanes = fewer.clamp(1, (n_lanes * 7 / 8).max(1));
             }
-            n_lanes = n_lanes * 3 / 4;
+        }
+        let (_, n_lanes, graph) = best.expect("the jobs of a single lane are one job");
+        JobGraph {
+            at_once: match NonZeroUsize::new(n_lanes) {
+                Some(fewer) if n_lanes < wanted => fewer,
+                _ => at_once,
+            },
+            ..graph
         }
     }
 
@@ -192,11 +216,14 @@ fn with_barriers(dag: &Dag, lanes: &Lanes, barriers: Barriers) -> Dag {
     Dag::new(n_nodes, edges)
 }
 
-/// Returns how long each turn takes: if it is not known, as long as half of the others, or all the same.
+/// Returns how long each turn takes: if it is not known, as long as the median of the others.
 fn durations(turns: &[TurnToPack]) -> Vec<u64> {
     let mut known: Vec<u64> = turns.iter().filter_map(|turn| turn.milliseconds).collect();
     known.sort_unstable();
-    let usual = known.get(known.len() / 2).copied().unwrap_or(1);
+    let usual = known
+        .get(known.len() / 2)
+        .copied()
+        .unwrap_or(UNKNOWN_MILLISECONDS);
     let turns = turns.iter();
     turns
         .map(|turn| turn.milliseconds.unwrap_or(usual).max(1))

@@ -61,9 +61,9 @@ mod tests {
     #[test]
     fn a_name_is_readable_safe_and_stable() {
         let name = |key: &str| JobNames::default().name(key);
-        assert_eq!(name("/prod/network"), "prod-network-0d5a45b4");
+        assert_eq!(name("/prod/network"), "prod-network-3b02d6af");
         assert_eq!(name("/"), "stack-8a5edab2");
-        assert_eq!(name("/1/$(rm -rf ~)\n'\""), "stack-1-rm-rf-33f4b0aa");
+        assert_eq!(name("/1/$(rm -rf ~)\n'\""), "stack-1-rm-rf-bdc266ba");
         let long = name(&format!("/{}", "very-long/".repeat(40)));
         assert!(long.starts_with("very-long-very-long-very-"), "{long}");
         assert!(long.len() <= LONGEST_SLUG + 1 + DIGITS, "{long}");

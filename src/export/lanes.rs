@@ -1,11 +1,15 @@
-//! Which stacks a job runs: chains of stacks are put into lanes, level by level, and what a lane has of
-//! a level is a job.
+//! Which stacks a job runs: they are put into lanes, level by level, and what a lane has of a level is a
+//! job.
 //!
-//! A level has the chains that wait for chains of earlier levels only. Of each level, the longest chain
-//! goes first, to the lane where it ends earliest. Each job waits for the one before it in its lane, so
-//! that never more jobs run at once than there are lanes, and no job waits for more jobs than that.
+//! The units that are put into lanes are chains of stacks. A level has the units that wait for units of
+//! earlier levels only; several levels may be one, whose units then are all chains that are connected. Of
+//! each level, the longest unit goes first, to the lane where it ends earliest. Each job waits for the one
+//! before it in its lane, so that never more jobs run at once than there are lanes, and no job waits for
+//! more jobs than that.
 
 use std::rc::Rc;
+
+use petgraph::unionfind::UnionFind;
 
 use super::dag::Dag;
 
@@ -28,17 +32,31 @@ pub(super) struct Lanes {
     pub(super) jobs: Vec<PackedJob>,
     /// The latest job of each lane after each level.
     after_level: Vec<Vec<JobNumber>>,
+    /// When the last job ends, as far as can be estimated.
+    pub(super) end: u64,
 }
 
-/// Consecutive nodes of a graph.
+/// How the time of a job is estimated, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JobCost {
+    /// The time before its first stack.
+    pub(super) start: u64,
+    /// How many stacks it runs at once.
+    pub(super) parallel: u64,
+}
+
+/// Nodes that belong into one job.
 #[derive(Debug, Default)]
-struct Chain {
+struct Unit {
     /// Those that run something.
     nodes: Vec<usize>,
-    /// The chains that it waits for.
+    /// The units that it waits for.
     before: Vec<usize>,
-    duration: u64,
     level: usize,
+    /// How long its nodes take, one after the other.
+    work: u64,
+    /// How long it takes at least, however many nodes run at once.
+    span: u64,
 }
 
 /// The progress of a lane.
@@ -48,14 +66,14 @@ struct Lane {
     latest: JobNumber,
     /// When that ends.
     end: u64,
-    /// What it got of the current level: chains, the time when all that they wait for has ended, and
-    /// how long they take.
-    chains: Vec<usize>,
+    /// What it got of the current level: units, and the time when all that they wait for has ended.
+    units: Vec<usize>,
     ready: u64,
-    duration: u64,
+    work: u64,
+    span: u64,
 }
 
-/// Where a chain runs.
+/// Where a unit runs.
 #[derive(Debug, Clone, Default)]
 struct Place {
     /// The latest job of each lane that has ended with it.
@@ -65,12 +83,12 @@ struct Place {
     lane: Option<usize>,
 }
 
-/// The places of all chains that one waits for.
+/// The places of all units that one waits for.
 struct Before<'a>(Vec<&'a Place>);
 
 impl<'a> Before<'a> {
-    fn new(chain: &Chain, places: &'a [Place]) -> Self {
-        let before = chain.before.iter();
+    fn new(unit: &Unit, places: &'a [Place]) -> Self {
+        let before = unit.before.iter();
         Before(before.map(|&before| &places[before]).collect())
     }
 
@@ -91,73 +109,92 @@ impl<'a> Before<'a> {
     }
 
     fn last(&self) -> Option<&Place> {
-        self.0
-            .iter()
-            .copied()
-            .max_by_key(|place| (place.end, place.lane))
+        let places = self.0.iter().copied();
+        places.max_by_key(|place| (place.end, place.lane))
     }
 }
 
 impl Lane {
-    fn end_with(&self, ready: u64, duration: u64) -> u64 {
-        let start = self.end.max(self.ready).max(ready);
-        start.saturating_add(self.duration).saturating_add(duration)
+    fn add(&mut self, number: usize, unit: &Unit, ready: u64) {
+        self.units.push(number);
+        self.ready = self.ready.max(ready);
+        self.work = self.work.saturating_add(unit.work);
+        self.span = self.span.max(unit.span);
+    }
+
+    /// Returns when it would end with another unit of this level.
+    fn end_with(&self, unit: &Unit, ready: u64, cost: JobCost) -> u64 {
+        let work = self.work.saturating_add(unit.work).div_ceil(cost.parallel);
+        let start = self
+            .end
+            .max(self.ready)
+            .max(ready)
+            .saturating_add(cost.start);
+        start.saturating_add(work.max(self.span).max(unit.span))
     }
 }
 
 impl Lanes {
-    /// Packs the nodes of a graph. Those from the number of durations on run nothing.
-    pub(super) fn new(dag: &Dag, durations: &[u64], n_lanes: usize) -> Self {
-        let chains = chains(dag, durations);
-        let n_levels = chains
-            .iter()
-            .map(|chain| chain.level + 1)
-            .max()
-            .unwrap_or(0);
+    /// Packs the nodes of a graph. Those from the number of durations on run nothing. `height` is how many
+    /// levels of chains are one.
+    pub(super) fn new(
+        dag: &Dag,
+        durations: &[u64],
+        n_lanes: usize,
+        height: usize,
+        cost: JobCost,
+    ) -> Self {
+        let units = units(&chains(dag, durations), height);
+        let n_levels = units.iter().map(|unit| unit.level + 1).max().unwrap_or(0);
         let mut levels: Vec<Vec<usize>> = vec![Vec::new(); n_levels];
-        for (number, chain) in chains.iter().enumerate() {
-            levels[chain.level].push(number);
+        for (number, unit) in units.iter().enumerate() {
+            levels[unit.level].push(number);
         }
         let mut lanes = vec![Lane::default(); n_lanes];
         let mut packed = Lanes {
             jobs: Vec::new(),
             after_level: Vec::new(),
+            end: 0,
         };
-        let mut places = vec![Place::default(); chains.len()];
+        let mut places = vec![Place::default(); units.len()];
         for mut level in levels {
-            for chain in level.extract_if(.., |chain| chains[*chain].nodes.is_empty()) {
-                let before = Before::new(&chains[chain], &places);
-                places[chain] = Place {
+            for number in level.extract_if(.., |number| units[*number].nodes.is_empty()) {
+                let before = Before::new(&units[number], &places);
+                places[number] = Place {
                     after: before.latest(n_lanes).into(),
                     end: before.end(),
                     lane: before.lane(),
                 };
             }
-            level.sort_by_key(|&chain| (u64::MAX - chains[chain].duration, chain));
-            for chain in level {
-                let before = Before::new(&chains[chain], &places);
+            level.sort_by_key(|&number| (u64::MAX - units[number].work, number));
+            for number in level {
+                let unit = &units[number];
+                let before = Before::new(unit, &places);
                 let (ready, preferred) = (before.end(), before.lane());
-                let duration = chains[chain].duration;
-                let best = (0..n_lanes).min_by_key(|&number| {
-                    let end = lanes[number].end_with(ready, duration);
-                    (end, preferred != Some(number), number)
+                let best = (0..n_lanes).min_by_key(|&lane| {
+                    let end = lanes[lane].end_with(unit, ready, cost);
+                    (end, preferred != Some(lane), lane)
                 });
-                let lane = &mut lanes[best.expect("there is a lane")];
-                lane.chains.push(chain);
-                lane.ready = lane.ready.max(ready);
-                lane.duration = lane.duration.saturating_add(duration);
+                lanes[best.expect("there is a lane")].add(number, unit, ready);
             }
-            packed.close_level(&mut lanes, &chains, &mut places);
+            packed.close_level(&mut lanes, &units, &mut places, cost);
         }
+        packed.end = lanes.iter().map(|lane| lane.end).max().unwrap_or(0);
         packed
     }
 
     /// Makes a job of what each lane got of a level.
-    fn close_level(&mut self, lanes: &mut [Lane], chains: &[Chain], places: &mut [Place]) {
+    fn close_level(
+        &mut self,
+        lanes: &mut [Lane],
+        units: &[Unit],
+        places: &mut [Place],
+        cost: JobCost,
+    ) {
         let n_lanes = lanes.len();
         let level = self.after_level.len();
         for (number, lane) in lanes.iter_mut().enumerate() {
-            if lane.chains.is_empty() {
+            if lane.units.is_empty() {
                 continue;
             }
             let mut before = match lane.latest.checked_sub(1) {
@@ -166,13 +203,12 @@ impl Lanes {
             };
             before[number] = lane.latest;
             let mut nodes = Vec::new();
-            for &chain in &lane.chains {
-                let latest = Before::new(&chains[chain], places).latest(n_lanes);
+            for &unit in &lane.units {
+                let latest = Before::new(&units[unit], places).latest(n_lanes);
                 merge(&mut before, &latest);
-                nodes.extend_from_slice(&chains[chain].nodes);
+                nodes.extend_from_slice(&units[unit].nodes);
             }
-            nodes.sort_unstable();
-            lane.end = lane.end_with(0, 0);
+            lane.end = lane.end_with(&Unit::default(), 0, cost);
             let mut after = before.clone();
             self.jobs.push(PackedJob {
                 nodes,
@@ -186,10 +222,10 @@ impl Lanes {
                 end: lane.end,
                 lane: Some(number),
             };
-            for chain in std::mem::take(&mut lane.chains) {
-                places[chain] = place.clone();
+            for unit in std::mem::take(&mut lane.units) {
+                places[unit] = place.clone();
             }
-            (lane.ready, lane.duration) = (0, 0);
+            (lane.ready, lane.work, lane.span) = (0, 0, 0);
         }
         let latest = lanes.iter().map(|lane| lane.latest);
         self.after_level.push(latest.collect());
@@ -221,11 +257,10 @@ impl Lanes {
     }
 }
 
-/// Returns the chains of a graph, each after those that it waits for.
-fn chains(dag: &Dag, durations: &[u64]) -> Vec<Chain> {
+/// Returns the chains of a graph as units, each after those that it waits for.
+fn chains(dag: &Dag, durations: &[u64]) -> Vec<Unit> {
     let chain_of = dag.chains(|_| true);
-    let count = chain_of.iter().map(|chain| chain + 1).max().unwrap_or(0);
-    let mut chains: Vec<Chain> = Vec::with_capacity(count);
+    let mut chains: Vec<Unit> = Vec::new();
     for ((&number, &node), before) in chain_of.iter().zip(&dag.nodes).zip(dag.predecessors()) {
         if number == chains.len() {
             let mut before: Vec<usize> = before.iter().map(|&it| chain_of[it]).collect();
@@ -233,18 +268,66 @@ fn chains(dag: &Dag, durations: &[u64]) -> Vec<Chain> {
             before.dedup();
             let level = |&it: &usize| chains[it].level + usize::from(!chains[it].nodes.is_empty());
             let level = before.iter().map(level).max().unwrap_or(0);
-            chains.push(Chain {
+            chains.push(Unit {
                 before,
                 level,
-                ..Chain::default()
+                ..Unit::default()
             });
         }
         if let Some(duration) = durations.get(node) {
-            chains[number].nodes.push(node);
-            chains[number].duration = chains[number].duration.saturating_add(*duration);
+            let chain = &mut chains[number];
+            chain.nodes.push(node);
+            chain.work = chain.work.saturating_add(*duration);
+            chain.span = chain.work;
         }
     }
     chains
+}
+
+/// Makes so many levels one: connected chains of such a level are a unit.
+fn units(chains: &[Unit], height: usize) -> Vec<Unit> {
+    let level = |chain: usize| chains[chain].level / height;
+    let mut sets = UnionFind::new(chains.len());
+    // If each level stays, only empty chains wait for others of their level.
+    for (number, chain) in chains.iter().enumerate() {
+        for &before in &chain.before {
+            if height > 1 && level(before) == level(number) {
+                sets.union(before, number);
+            }
+        }
+    }
+    let mut unit_of: Vec<Option<usize>> = vec![None; chains.len()];
+    let mut units: Vec<Unit> = Vec::new();
+    let mut spans = vec![0; chains.len()];
+    for (number, chain) in chains.iter().enumerate() {
+        let unit = *unit_of[sets.find_mut(number)].get_or_insert(units.len());
+        if unit == units.len() {
+            units.push(Unit {
+                level: level(number),
+                ..Unit::default()
+            });
+        }
+        let (mut before, mut span) = (Vec::new(), 0);
+        for &earlier in &chain.before {
+            let of_earlier = unit_of[sets.find_mut(earlier)].expect("it comes before");
+            if of_earlier == unit {
+                span = span.max(spans[earlier]);
+            } else {
+                before.push(of_earlier);
+            }
+        }
+        spans[number] = chain.span.saturating_add(span);
+        let unit = &mut units[unit];
+        unit.span = unit.span.max(spans[number]);
+        unit.work = unit.work.saturating_add(chain.work);
+        unit.nodes.extend_from_slice(&chain.nodes);
+        unit.before.append(&mut before);
+    }
+    for unit in &mut units {
+        unit.before.sort_unstable();
+        unit.before.dedup();
+    }
+    units
 }
 
 fn merge(latest: &mut [JobNumber], other: &[JobNumber]) {

@@ -1,6 +1,7 @@
 //! The engines and their limits, in one table.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +154,14 @@ impl Engine {
     pub fn limit(self, kind: LimitKind) -> Option<&'static Limit> {
         let mut known = LIMITS.iter();
         known.find(|limit| limit.engine == self && limit.kind == kind)
+    }
+
+    /// Returns how long a job takes to start, roughly: a checkout, and the providers of a tool.
+    pub(super) fn start(self) -> Duration {
+        match self {
+            Engine::Gitlab | Engine::Github | Engine::Buildkite => Duration::from_secs(45),
+            Engine::Make => Duration::from_millis(50),
+        }
     }
 
     /// Returns the most that the engine accepts, if it has such a limit.

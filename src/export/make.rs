@@ -45,7 +45,7 @@ pub(super) fn write(shape: &Shape<'_>) -> String {
             .join(" ");
         text += &format!("{line}\n{recipe}");
     }
-    sealed(text)
+    sealed(&text)
 }
 
 struct Target<'g> {

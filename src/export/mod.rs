@@ -24,6 +24,7 @@ mod make;
 mod pipeline;
 mod template;
 mod work_order;
+mod yaml;
 
 pub use self::job_graph::{Job, JobGraph, TurnToPack};
 pub use self::limits::{Engine, LIMITS, Limit, LimitKind};

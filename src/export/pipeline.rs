@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use yaml_serde::{Mapping, Value};
 
 use super::limits::{Engine, Limit, LimitKind};
-use super::{JobGraph, Template, buildkite, github, gitlab, make};
+use super::template::TemplateError;
+use super::{JobGraph, Template, buildkite, github, gitlab, make, yaml};
 use crate::context::seal;
 
 /// What a pipeline runs, and how.
@@ -42,11 +43,7 @@ pub enum ExportError {
     Template(#[from] TemplateError),
     #[error("{} accepts {} {}, and this pipeline has {found} (limit as of {}, {})", .limit.engine, .limit.most, .limit.kind, .limit.date, .limit.source)]
     Limit { limit: &'static Limit, found: usize },
-    #[error("failed to write YAML: {0}")]
-    Yaml(#[from] yaml_serde::Error),
 }
-
-use super::template::TemplateError;
 
 impl ExportError {
     /// Returns what the user can do about it.
@@ -59,7 +56,7 @@ impl ExportError {
                 (Engine::Github, LimitKind::Workers) => "lower `--workers`, and raise `-j` instead",
                 _ => "lower `--jobs`, or shorten the template",
             }),
-            ExportError::Template(_) | ExportError::Yaml(_) => None,
+            ExportError::Template(_) => None,
         }
     }
 }
@@ -114,12 +111,12 @@ impl Shape<'_> {
 }
 
 /// Returns the text of a YAML file with a seal.
-pub(super) fn yaml_file(content: &Mapping) -> Result<String, ExportError> {
-    Ok(sealed(yaml_serde::to_string(content)?))
+pub(super) fn yaml_file(content: &Mapping) -> String {
+    sealed(&yaml::document(content))
 }
 
 /// Returns the text of a file that has `#` before comments, with a seal.
-pub(super) fn sealed(content: String) -> String {
+pub(super) fn sealed(content: &str) -> String {
     let mut text = format!("# Written by `orch export`; do not edit it.\n{content}# ");
     seal(&mut text);
     text.push('\n');

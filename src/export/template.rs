@@ -4,6 +4,7 @@
 use yaml_serde::{Mapping, Value};
 
 use super::limits::Engine;
+use super::yaml;
 
 /// How many dependencies a template may add to each job.
 const MOST_NEEDS: usize = 10;
@@ -30,8 +31,10 @@ pub enum TemplateError {
     NoMapping,
     #[error("`{0}` is not a {1}")]
     Kind(String, &'static str),
-    #[error("`{0}` cannot be in it, because orch sets that for each job")]
+    #[error("`{0}` cannot be set: orch sets it for each job")]
     Reserved(&'static str),
+    #[error("a key in it is a list or a mapping")]
+    Key,
     #[error("make has no template")]
     Make,
     #[error("`runs-on` is missing: GitHub starts no job without it")]
@@ -44,7 +47,11 @@ pub enum TemplateError {
 
 impl Template {
     pub fn parse(engine: Engine, text: &str) -> Result<Self, TemplateError> {
-        let mut job = match yaml_serde::from_str(text)? {
+        let content = yaml_serde::from_str(text)?;
+        if !yaml::has_scalar_keys(&content) {
+            return Err(TemplateError::Key);
+        }
+        let mut job = match content {
             Value::Mapping(job) => job,
             Value::Null => Mapping::new(),
             _ => return Err(TemplateError::NoMapping),
@@ -172,7 +179,16 @@ mod tests {
             problem(Engine::Make, "a: b"),
             problem(Engine::Gitlab, "- a"),
         ];
-        insta::assert_snapshot!(problems.join("\n"), @"");
+        insta::assert_snapshot!(problems.join("\n"), @"
+        `when` cannot be set: orch sets it for each job
+        `needs` may only name jobs of other pipelines, with `pipeline` or `project`, at most 10
+        `variables` is not a mapping
+        `if` cannot be set: orch sets it for each job
+        `workflow.jobs` cannot be set: orch sets it for each job
+        `key` cannot be set: orch sets it for each job
+        make has no template
+        it is not a mapping of the keys of a job
+        ");
     }
 
     #[test]

@@ -103,7 +103,9 @@ impl DocumentEdit<'_> {
                 return Ok(None);
             };
             if let Some(lock) = freed {
-                backend.delete_record(&lock.run);
+                for holder in lock.holders() {
+                    backend.delete_record(&holder.run);
+                }
             }
             Ok(Some((result, document)))
         })

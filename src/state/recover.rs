@@ -89,13 +89,10 @@ pub fn recover(
         if document.lineage != record.lineage {
             return Err(RecoverError::Foreign);
         }
-        let is_ours = |code: &str| code == record.code;
-        let was_locked = match &document.lock {
-            Some(lock) if !is_ours(&lock.code) => {
-                return Err(held_by_other(backend, lock.clone(), draft.age, clock.now())?.into());
-            }
-            lock => lock.is_some(),
-        };
+        let was_locked = document.lock_with(&record.code).is_some();
+        if let Some(lock) = document.lock.as_ref().filter(|_| !was_locked) {
+            return Err(held_by_other(backend, lock.clone(), draft.age, clock.now())?.into());
+        }
         draft.succeed();
         let document = &mut draft.document;
         if was_locked
@@ -141,7 +138,7 @@ pub fn recover(
         }
         document.merge(&missing);
         document.interrupt(&record.run, clock.now());
-        document.lock = None;
+        document.release(&record.code);
         let is_merged = |key: &&String| document.stacks.get(*key) != read.stacks.get(*key);
         let merged: Vec<String> = record.stacks.keys().filter(is_merged).cloned().collect();
         let entry = |key: &'_ String| document.stacks.get(key);

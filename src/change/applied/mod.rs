@@ -215,7 +215,7 @@ impl StackStatus {
     /// Returns the status that follows from the last attempt alone.
     fn of_attempt(entry: &Entry, lock: Option<&Lock>) -> Option<Self> {
         if let Some(intent) = &entry.intent {
-            let is_running = lock.is_some_and(|lock| lock.run == intent.run);
+            let is_running = lock.is_some_and(|lock| lock.is_of(&intent.run));
             return Some(if is_running {
                 StackStatus::Running
             } else {

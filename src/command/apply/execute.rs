@@ -37,6 +37,9 @@ impl Apply<'_> {
     /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
     pub fn execute(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
+        if self.part.is_some() {
+            return Ok(status);
+        }
         let plan = &self.saved.plan;
         let kept: Vec<&str> = plan
             .blocked_changes()
@@ -118,7 +121,9 @@ impl Apply<'_> {
             if let Some(policies) = policies {
                 self.check_failed_followups(&verified, policies)?;
             }
-            if left.stacks.is_empty() && self.saved.plan.blocked_changes().next().is_none() {
+            let status = self.after_gate(&verified, ExitStatus::Success);
+            let is_done = status == ExitStatus::Success && left.stacks.is_empty();
+            if is_done && self.saved.plan.blocked_changes().next().is_none() {
                 self.notices.note(&self.nothing_left(&verified));
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
@@ -126,7 +131,7 @@ impl Apply<'_> {
                 lockable.record_newer_commits(&verified.context.project, document);
             }
             drop((lock, verified));
-            return self.keep(&left, ExitStatus::Success);
+            return self.keep(&left, status);
         }
         // The prompt, or the wait for the lock, may have taken hours.
         if consent != ApprovalAnswer::NotAsked || lock.is_some() && !is_held {
@@ -134,7 +139,7 @@ impl Apply<'_> {
             if !self.has_work_left(&verified)? {
                 self.notices
                     .note("nothing to do: another run has applied it meanwhile");
-                return Ok(ExitStatus::Success);
+                return Ok(self.after_gate(&verified, ExitStatus::Success));
             }
         }
         let unplanned = verified
@@ -157,6 +162,7 @@ impl Apply<'_> {
         }
         let approved = self.approved(&verified, &run, consent);
         let (status, mut left) = self.prepare_and_run(approved, &run, lock, commits, policies)?;
+        let status = self.after_gate(&verified, status);
         drop(verified);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
@@ -528,10 +534,12 @@ impl Apply<'_> {
         let lockable =
             Lockable::new(&mut verified.context, document)?.following(self.saved.moves());
         let timeout = self.lock_timeout.filter(|_| has_work_left);
+        let job = self.job(&verified.progress);
         let request = LockRequest {
             run,
             action: &action_of(self.saved.plan.mode),
             timeout: timeout.unwrap_or_default(),
+            job: job.as_ref(),
         };
         match lockable.lock(&verified.context.project, &request) {
             Ok(lock) => Ok(Some(lock)),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Apply;
+use super::part::OpenPart;
 use super::policies::{ApplyPolicies, earlier_workflow};
 use crate::change::{CountedStates, StackStatuses};
 use crate::context::{Context, CyclesAre, follow_all};
@@ -37,6 +38,8 @@ pub(super) struct VerifiedPlan {
     pub(super) applied: Option<PlanProgress>,
     /// The policies that follow the apply, if any.
     pub(super) policies: Option<ApplyPolicies>,
+    /// The part that is applied, if not all.
+    pub(super) part: Option<OpenPart>,
 }
 
 impl Apply<'_> {
@@ -118,7 +121,12 @@ impl Apply<'_> {
             }),
             None => None,
         };
+        let part = self.part.zip(document.as_ref()).map(|(part, document)| {
+            let plan = &self.saved.plan.id;
+            part.open(&context.project.stacks, document, plan, &progress)
+        });
         Ok(VerifiedPlan {
+            part,
             context,
             document,
             statuses,
@@ -131,7 +139,8 @@ impl Apply<'_> {
 
     /// Reads the progress of a plan file on this machine.
     fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
-        if !self.is_from_file {
+        // The jobs of a work order share the state, not this machine.
+        if !self.is_from_file || self.part.is_some() {
             return Ok(None);
         }
         let read = PlanProgress::read(root, &self.saved.plan.id);
@@ -205,7 +214,15 @@ impl Apply<'_> {
 impl VerifiedPlan {
     /// Returns the remaining work of a plan.
     pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
-        to_do(&self.context, saved, self.document.as_ref(), &self.progress)
+        let document = self.document.as_ref();
+        let mut to_do = to_do(&self.context, saved, document, &self.progress);
+        if let Some(part) = &self.part {
+            to_do.keep_only(&self.context.project, &part.open);
+            if !part.records {
+                to_do.keep_records();
+            }
+        }
+        to_do
     }
 
     /// Returns the removed stacks to destroy.

@@ -11,7 +11,7 @@ use crate::selection::recorded;
 use crate::state::backend::BackendReadError;
 use crate::state::cfngin::{self, CfnginGraph};
 use crate::state::clock::Clock as _;
-use crate::state::document::{Document, Entry};
+use crate::state::document::{Document, Entry, Lock};
 use crate::state::lock::heard;
 use crate::state::timeline::Backup;
 
@@ -77,22 +77,23 @@ pub fn show(context: &mut Context) -> Result<ShownState> {
     let state = ProjectState::of(context)?;
     let document = state.opened.read_once()?;
     let backend = &state.opened.backend;
-    let record = match &document.lock {
-        Some(lock) => match backend.record(&lock.run) {
+    let mut age = None;
+    for holder in document.lock.iter().flat_map(Lock::holders) {
+        let found = match backend.record(&holder.run) {
             Err(error @ BackendReadError::Damaged { .. }) => {
                 // The lock is removed by its code, which this shows.
                 state.context.notices.warning(&error.to_string());
                 None
             }
-            found => found.map_err(from_read)?,
-        },
-        None => None,
-    };
+            found => found.map_err(from_read)?.and_then(|(_, age)| age),
+        };
+        age = age.into_iter().chain(found).min();
+    }
     Ok(ShownState {
         address: backend.address(),
         document,
         backups: backend.backups_by_timeline().map_err(from_store)?,
-        heard: record.and_then(|(_, age)| heard(age, state.clock.now())),
+        heard: heard(age, state.clock.now()),
     })
 }
 

@@ -34,7 +34,9 @@ impl PlanFacts<'_> {
         };
         let stacks = self.present.project.stacks.iter();
         let of_run = stacks.filter_map(|(stack, declared)| {
-            let entry = self.entry(stack).filter(|entry| entry.is_of(&lock.run))?;
+            let entry = self
+                .entry(stack)
+                .filter(|entry| lock.holders().any(|holder| entry.is_of(&holder.run)))?;
             Some((declared.path.clone(), mark(entry)))
         });
         of_run.collect()

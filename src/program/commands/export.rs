@@ -42,7 +42,7 @@ const EXPORT_USAGE: &str = "orch export [OPTIONS] ENGINE FILE
        orch export [OPTIONS] ENGINE -- COMMAND…";
 
 /// Flags about a command that clap refuses beside a plan file.
-const OF_COMMAND: [&str; 14] = [
+const OF_COMMAND: [&str; 16] = [
     "eval",
     "reverse",
     "timeout",
@@ -57,6 +57,8 @@ const OF_COMMAND: [&str; 14] = [
     "detailed_exitcode",
     "record",
     "no_record",
+    "allow_rollback",
+    "fetch",
 ];
 
 /// Write a run as the pipeline of a CI system, or as a Makefile

@@ -85,6 +85,14 @@ impl LockDraft {
         backend: &Backend,
     ) -> Result<Option<(Document, Version)>, StoreError> {
         backend.back_up(&self.succession, &self.bytes)?;
+        self.write_without_backup(backend)
+    }
+
+    /// Does the same without a backup: the stacks have not changed.
+    pub(in crate::state) fn write_without_backup(
+        self,
+        backend: &Backend,
+    ) -> Result<Option<(Document, Version)>, StoreError> {
         let condition = PutCondition::Unchanged(self.version);
         Ok(match backend.swap(&self.document, &condition)? {
             PutOutcome::Done(version) => Some((self.document, version)),

@@ -175,12 +175,76 @@ pub(super) fn free(
     document: &mut Document,
     age: Option<Duration>,
     presence: &Presence,
-    (author, now): (&Author, Timestamp),
+    by: (&Author, Timestamp),
     is_dry: bool,
 ) -> Result<FreedLock, LockError> {
     let Some(lock) = document.lock.clone() else {
         return Ok(FreedLock::Unlocked);
     };
+    if lock.shared.is_none() {
+        return free_holder(backend, document, lock, age, presence, by, is_dry);
+    }
+    // The lock of a work order is held until it expires, also while none of its jobs runs.
+    let expires = lock.expires();
+    let silent = |silence: Duration| expires.filter(|expires| silence >= *expires);
+    let Some(expires) = age.and_then(silent) else {
+        return Err(LockError::Held(Box::new(held_since(lock, age, by.1))));
+    };
+    // None is written if any is alive.
+    for is_dry in [true, is_dry] {
+        let mut rest = document.clone();
+        for job in lock.holders() {
+            let freed = free_holder(backend, &mut rest, job.clone(), age, presence, by, is_dry)?;
+            if let FreedLock::Raced = freed {
+                return Ok(FreedLock::Raced);
+            }
+        }
+        rest.lock = None;
+        if !is_dry {
+            *document = rest;
+        }
+    }
+    if is_dry {
+        document.lock = None;
+    }
+    let why = TakeoverReason::Expired(expires);
+    Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
+}
+
+/// Frees the lock of a job in that of its work order, if an earlier run of the job has died.
+///
+/// # Errors
+///
+/// If the job runs, or the record of a dead one is damaged.
+fn free_job(
+    backend: &Backend,
+    document: &mut Document,
+    job: &str,
+    by: (&Author, Timestamp),
+) -> Result<FreedLock, LockError> {
+    let shared = document.lock.as_ref().and_then(|lock| lock.shared.as_ref());
+    let Some(own) = shared.and_then(|shared| shared.jobs.get(job)?.clone()) else {
+        return Ok(FreedLock::Unlocked);
+    };
+    // A job may run again soon after it was killed, so that it always expires.
+    let own = Lock {
+        expires: Some(own.lease().as_secs()),
+        ..*own
+    };
+    let presence = &Presence::Unknown;
+    free_holder(backend, document, own, None, presence, by, false)
+}
+
+/// Frees a lock that a single run holds.
+fn free_holder(
+    backend: &Backend,
+    document: &mut Document,
+    lock: Lock,
+    age: Option<Duration>,
+    presence: &Presence,
+    (author, now): (&Author, Timestamp),
+    is_dry: bool,
+) -> Result<FreedLock, LockError> {
     let Some(found) = salvage::of_lock(backend, document, &lock)? else {
         return Ok(FreedLock::Raced);
     };
@@ -342,7 +406,7 @@ fn settle(
         document.merge(stacks);
     }
     document.interrupt(&lock.run, at);
-    document.lock = None;
+    document.release(&lock.code);
     let gone = stacks
         .into_iter()
         .flatten()

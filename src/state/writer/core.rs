@@ -427,7 +427,7 @@ impl Core {
         document.serial += 1;
         document.merge(&self.wanted);
         document.interrupt(&self.lock.run, self.clock.now());
-        document.lock = None;
+        document.release(&self.lock.code);
         let entry = |stack: &String| document.stacks.get(stack);
         let changed = self
             .before
@@ -472,8 +472,7 @@ impl Core {
         let Ok(document) = Document::parse(&object.bytes) else {
             return Err(taken);
         };
-        let is_locked = |lock: &Lock| lock.code == self.lock.code;
-        if document.lock.as_ref().is_some_and(is_locked) {
+        if document.lock_with(&self.lock.code).is_some() {
             self.document = document;
             self.version = object.version;
             return Ok(());

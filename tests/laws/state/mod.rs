@@ -159,6 +159,7 @@ fn lock_at_once(backend: &Backend, run: &str, clock: &dyn Clock) -> Result<Locke
         author: &author(),
         expires: None,
         timeout: Duration::ZERO,
+        job: None,
         amend: &|_| {},
         note: &|_| {},
     };

@@ -23,6 +23,7 @@ use orch::plan::{Outlook, PlannedFollowUps, SavedPolicies, archive};
 use orch::printable::printable;
 use orch::report::{JsonDocument, write_plan_json};
 use orch::run::safeguard::Disabled;
+use orch::run::schedule::OnError;
 use orch::selection::select::{Query, Selection};
 
 use super::follow_flags::FollowFlags;
@@ -115,6 +116,14 @@ pub(crate) enum PlanOnErrorArg {
 }
 
 impl PlanOnErrorArg {
+    pub(crate) fn of(on_error: OnError) -> Self {
+        match on_error {
+            OnError::SkipDependents => PlanOnErrorArg::SkipDependents,
+            OnError::Continue => PlanOnErrorArg::Continue,
+            OnError::Stop => PlanOnErrorArg::Stop,
+        }
+    }
+
     /// Returns whether an apply leaves out the stacks that fail to plan.
     pub(crate) fn leaves_out_failed(self) -> bool {
         self != PlanOnErrorArg::Stop
@@ -137,7 +146,7 @@ pub(crate) struct ModeArgs {
     pub(crate) replace: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct PlanningArgs {
     /// Words to add to the `plan` of each stack
