@@ -30,6 +30,9 @@ use crate::selection::select::Query;
 /// The journal's word for turns that deploy.
 pub(crate) const TRACKED: &str = "tracked";
 
+/// The journal's word for turns that accept drift.
+pub(crate) const DRIFT: &str = "drift";
+
 /// An earlier workflow that is continued.
 pub(crate) struct EarlierWorkflow {
     /// Its last run's record of its policies.
