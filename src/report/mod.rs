@@ -71,4 +71,6 @@ pub use state::{
     write_state, write_state_json, write_state_refusal_json, write_written, write_written_json,
 };
 pub use values::{EvaluatedExpression, Evaluation, write_evaluation, write_globals};
-pub use why::{Ordered, Story, write_why, write_why_after, write_why_after_json, write_why_json};
+pub use why::{
+    Ordered, PolicyStarter, Story, write_why, write_why_after, write_why_after_json, write_why_json,
+};
