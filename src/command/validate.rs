@@ -18,7 +18,8 @@ impl Context {
         let (_, problems) = self.evaluator().of_stacks(all.clone());
         self.add_shared(problems);
         if !self.project.policies.is_empty() {
-            self.load_policies(|_, _| true)?;
+            let policies = self.load_policies(|_, _| true)?;
+            self.lint_policies(&policies);
         }
         let (Workspace { project, .. }, problems) = self.parts();
         let unmatched = stack::unmatched(&project.stacks, &project.root);

@@ -1,5 +1,8 @@
 //! `orch why`: explains why stacks are selected or not, and their order.
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
 use super::select::SelectionRequest;
 use super::why_missing::MissingExplanation;
 use crate::change::{
@@ -8,12 +11,16 @@ use crate::change::{
 };
 use crate::context::{Context, CyclesAre};
 use crate::error::{Error, ErrorContext as _, Result};
+use crate::printable::count;
 use crate::project::host::host_environment;
 use crate::project::stack::StackIndex;
-use crate::report::{OrderExplanation, Story};
+use crate::report::{OrderExplanation, PolicyStarter, Story};
 use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::{Query, Selection};
 use crate::selection::why::{Why, WhyQuestion, chain};
+
+/// How long policies are evaluated to find those that can start a stack.
+const MAX_EVALUATED: Duration = Duration::from_secs(5);
 
 /// Why stacks are selected or not.
 pub enum Explanation {
@@ -31,6 +38,7 @@ pub struct StackExplanation {
 struct ExplainedStack {
     stack: StackIndex,
     why: Why,
+    starters: Vec<PolicyStarter>,
     ignored_variables: Vec<Use>,
     unknown_paths: Vec<Use>,
 }
@@ -60,6 +68,7 @@ impl StackExplanation {
                     .iter()
                     .map(|policy| &project.policies[*policy])
                     .collect(),
+                starters: &answer.starters,
                 uncounted_trigger: uncounted
                     .and_then(|uncounted| uncounted.trigger_of(project, answer.stack)),
                 ignored_variables: &answer.ignored_variables,
@@ -103,6 +112,7 @@ impl Context {
             inputs.push(of_stack.context(failed)?);
         }
         self.report()?;
+        let mut starters = self.starters(&stacks)?;
         let (project, listing) = (&self.project, &self.listing);
         let mut explanation = StackExplanation {
             query,
@@ -120,11 +130,65 @@ impl Context {
             explanation.answers.push(ExplainedStack {
                 stack,
                 why,
+                starters: starters.remove(&stack).unwrap_or_default(),
                 ignored_variables: ignored_variables(project, stack),
                 unknown_paths,
             });
         }
         Ok(Explanation::Stacks(Box::new(explanation)))
+    }
+
+    /// Returns the policies that ask for stacks when others finish or fail. Policies that cannot be loaded or fail
+    /// are reported.
+    fn starters(
+        &mut self,
+        stacks: &[StackIndex],
+    ) -> Result<BTreeMap<StackIndex, Vec<PolicyStarter>>> {
+        let mut starters: BTreeMap<StackIndex, Vec<PolicyStarter>> = BTreeMap::new();
+        if self.project.policies.is_empty() {
+            return Ok(starters);
+        }
+        let policies = self.load_policies(|attached, position| {
+            attached.policies_of_stacks().contains(&position)
+        })?;
+        if self.problems.has_errors() {
+            self.notices
+                .warning("the policies that can start it are unknown: see `orch policy validate`");
+            return Ok(starters);
+        }
+        let requests = self.policy_requests(policies, Some(Instant::now() + MAX_EVALUATED))?;
+        if !requests.failed.is_empty() {
+            self.notices.warning(
+                "a policy fails, so what it can start is unknown: see `orch policy graph`",
+            );
+        }
+        if requests.n_left_out > 0 {
+            self.notices.warning(&format!(
+                "the policies of {} were not evaluated, which takes long: see `orch policy graph`",
+                count(requests.n_left_out, "stack")
+            ));
+        }
+        for ((from, state, to), policies) in requests.arrows {
+            if !stacks.contains(&to) {
+                continue;
+            }
+            let known = starters.entry(to).or_default();
+            for policy in policies {
+                let position = known.iter().position(|it| it.policy == policy);
+                let position = position.unwrap_or_else(|| {
+                    known.push(PolicyStarter {
+                        policy,
+                        after: Vec::new(),
+                    });
+                    known.len() - 1
+                });
+                known[position].after.push((from, state));
+            }
+        }
+        for known in starters.values_mut() {
+            known.sort_by_key(|it| it.policy);
+        }
+        Ok(starters)
     }
 
     /// Finds two stacks whose order is to be explained; see [`Self::order_of`].

@@ -31,6 +31,9 @@ use crate::selection::select::Query;
 /// The journal's word for turns that deploy.
 pub(crate) const TRACKED: &str = "tracked";
 
+/// The journal's word for turns that accept drift.
+pub(crate) const DRIFT: &str = "drift";
+
 /// A request for the policies of a run.
 pub(crate) struct PolicyRequest<'a> {
     pub(crate) run: &'a str,

@@ -2,16 +2,22 @@
 //!
 //! Sensitive values are replaced by a mark.
 
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::command::PlanKind;
 use super::plan_json::{ChangeJson, PlanJson};
-use super::terraform::{BadPlan, parse};
+use super::terraform::{BadPlan, check_format, parse};
 
 /// The vendor of the resources in such plans.
 const VENDOR: &str = "terraform";
+
+/// The kind of an output.
+const OUTPUT: &str = "output";
 
 /// The replacement of a sensitive value.
 const MASK: &str = "(sensitive)";
@@ -27,9 +33,11 @@ pub struct Changed {
     pub vendor: &'static str,
     /// Its kind: `resource` or `output`.
     pub entity: &'static str,
-    /// Its planned values, as far as they are known; the current ones if it is deleted. That of an output is called
-    /// `value`.
+    /// Its values, without sensitive parts: the planned ones, as far as they are known, or those after the apply; the
+    /// ones before if it is deleted. That of an output is called `value`.
     pub data: Map<String, Value>,
+    /// Which parts of the values are sensitive, according to the plan; unknown if `None`.
+    pub sensitive: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,22 +66,28 @@ impl ChangeJson {
         }
     }
 
-    fn shown(&self) -> Value {
+    /// Returns the value without sensitive parts, and which these are.
+    fn shown(&self) -> (Value, Option<Value>) {
         let (value, sensitive) = match self.kind() {
             Some(ChangeKind::Deleted) => (&self.before, &self.before_sensitive),
             _ => (&self.after, &self.after_sensitive),
         };
-        // Values that are nested too deeply are left out.
-        let read = |text: &Option<Box<RawValue>>| {
-            let text = text.as_ref()?;
-            serde_json::from_str::<Value>(text.get()).ok()
-        };
-        match (read(value), read(sensitive)) {
-            (Some(value), Some(sensitive)) => masked(value, &sensitive),
-            // It is unknown which parts are sensitive.
-            _ => Value::Null,
-        }
+        let sensitive = read(sensitive.as_deref());
+        (shown(value.as_deref(), sensitive.as_ref()), sensitive)
     }
+}
+
+/// Returns a value without sensitive parts; `null` if it is unknown which these are.
+fn shown(value: Option<&RawValue>, sensitive: Option<&Value>) -> Value {
+    match (read(value), sensitive) {
+        (Some(value), Some(sensitive)) => masked(value, sensitive),
+        _ => Value::Null,
+    }
+}
+
+/// Reads a value. One that is nested too deeply is left out.
+fn read(text: Option<&RawValue>) -> Option<Value> {
+    serde_json::from_str(text?.get()).ok()
 }
 
 /// Returns a value without sensitive parts: `true` marks all of it, and lists and objects their parts.
@@ -109,27 +123,29 @@ fn masked(value: Value, sensitive: &Value) -> Value {
 }
 
 impl ChangedPlan {
-    /// Reads the output of `show -json` for a plan.
-    pub fn read(from: impl Read) -> Result<Self, BadPlan> {
+    /// Reads the output of `show -json` for a plan. The changes of a refresh are the drift.
+    pub fn read(from: impl Read, kind: PlanKind) -> Result<Self, BadPlan> {
         let plan = parse(from)?;
         Ok(ChangedPlan {
             terraform_version: plan.terraform_version.clone(),
-            changes: changes(plan),
+            changes: changes(plan, kind),
         })
     }
 }
 
-fn changes(plan: PlanJson) -> Vec<Changed> {
+fn changes(plan: PlanJson, kind: PlanKind) -> Vec<Changed> {
     let PlanJson {
         resource_changes,
+        resource_drift,
         output_changes,
         ..
     } = plan;
-    let resources = resource_changes.into_iter().filter_map(|resource| {
-        let data = match resource.change.shown() {
-            Value::Object(values) => values,
-            _ => Map::new(),
-        };
+    let resources = match kind {
+        PlanKind::Normal | PlanKind::Destroy => resource_changes,
+        PlanKind::RefreshOnly => resource_drift,
+    };
+    let resources = resources.into_iter().filter_map(|resource| {
+        let (data, sensitive) = resource.change.shown();
         Some(Changed {
             kind: resource.change.kind()?,
             address: resource.address,
@@ -137,22 +153,201 @@ fn changes(plan: PlanJson) -> Vec<Changed> {
             type_name: resource.type_name,
             vendor: VENDOR,
             entity: "resource",
-            data,
+            data: object(data),
+            sensitive,
         })
     });
     let outputs = output_changes.into_iter().filter_map(|(name, change)| {
-        let value = ("value".to_owned(), change.shown());
+        let (value, sensitive) = change.shown();
         Some(Changed {
             kind: change.kind()?,
             address: format!("output.{name}"),
             name,
             type_name: "output".to_owned(),
             vendor: VENDOR,
-            entity: "output",
-            data: Map::from_iter([value]),
+            entity: OUTPUT,
+            data: Map::from_iter([("value".to_owned(), value)]),
+            sensitive,
         })
     });
     resources.chain(outputs).collect()
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(values) => values,
+        _ => Map::new(),
+    }
+}
+
+#[derive(Deserialize)]
+struct StateJson {
+    format_version: String,
+    /// Missing if nothing exists.
+    #[serde(default)]
+    values: StateValuesJson,
+}
+
+#[derive(Default, Deserialize)]
+struct StateValuesJson {
+    #[serde(default)]
+    outputs: BTreeMap<String, StateOutputJson>,
+    #[serde(default)]
+    root_module: StateModuleJson,
+}
+
+#[derive(Deserialize)]
+struct StateOutputJson {
+    #[serde(default)]
+    sensitive: bool,
+    #[serde(default)]
+    value: Option<Box<RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+struct StateModuleJson {
+    #[serde(default)]
+    resources: Vec<StateResourceJson>,
+    #[serde(default)]
+    child_modules: Vec<StateModuleJson>,
+}
+
+#[derive(Deserialize)]
+struct StateResourceJson {
+    address: String,
+    #[serde(default)]
+    deposed_key: Option<String>,
+    #[serde(default)]
+    values: Option<Box<RawValue>>,
+    #[serde(default)]
+    sensitive_values: Option<Box<RawValue>>,
+}
+
+/// The sensitive texts and numbers of a state. Providers may copy them to values that are not marked.
+#[derive(Default)]
+struct Secrets(HashSet<String>);
+
+/// How long a secret is at least that is masked as a part of a text, too.
+const MIN_PART: usize = 4;
+
+impl Secrets {
+    fn of(state: &StateJson, resources: &BTreeMap<&str, &StateResourceJson>) -> Self {
+        let mut secrets = Secrets::default();
+        for output in state.values.outputs.values().filter(|it| it.sensitive) {
+            secrets.add(read(output.value.as_deref()), Some(&Value::Bool(true)));
+        }
+        for resource in resources.values() {
+            let marks = read(resource.sensitive_values.as_deref());
+            secrets.add(read(resource.values.as_deref()), marks.as_ref());
+        }
+        secrets
+    }
+
+    /// Adds the marked parts of a value.
+    fn add(&mut self, value: Option<Value>, marks: Option<&Value>) {
+        match (value, marks) {
+            (_, None | Some(Value::Bool(false) | Value::Null)) | (None, _) => {}
+            (Some(Value::Object(values)), Some(marks)) => {
+                for (name, value) in values {
+                    self.add(Some(value), marks.get(&name).or(all(marks)));
+                }
+            }
+            (Some(Value::Array(values)), Some(marks)) => {
+                for (index, value) in values.into_iter().enumerate() {
+                    self.add(Some(value), marks.get(index).or(all(marks)));
+                }
+            }
+            (Some(Value::String(text)), Some(Value::Bool(true))) if !text.is_empty() => {
+                self.0.insert(text);
+            }
+            (Some(Value::Number(number)), Some(Value::Bool(true))) => {
+                self.0.insert(number.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns a value without its parts that are secrets.
+    fn masked(&self, value: Value) -> Value {
+        match value {
+            Value::Object(values) => {
+                let values = values.into_iter();
+                Value::Object(values.map(|(name, it)| (name, self.masked(it))).collect())
+            }
+            Value::Array(values) => {
+                Value::Array(values.into_iter().map(|it| self.masked(it)).collect())
+            }
+            Value::Number(number) if self.0.contains(&number.to_string()) => MASK.into(),
+            Value::String(text) if self.is_part_of(&text) => MASK.into(),
+            value => value,
+        }
+    }
+
+    fn is_part_of(&self, text: &str) -> bool {
+        let mut parts = self.0.iter().filter(|secret| secret.len() >= MIN_PART);
+        self.0.contains(text) || parts.any(|secret| text.contains(secret.as_str()))
+    }
+}
+
+/// Returns the mark of a value for its parts, if it marks all of them.
+fn all(marks: &Value) -> Option<&Value> {
+    (*marks == Value::Bool(true)).then_some(marks)
+}
+
+impl StateModuleJson {
+    fn add_to<'s>(&'s self, resources: &mut BTreeMap<&'s str, &'s StateResourceJson>) {
+        let current = self.resources.iter().filter(|it| it.deposed_key.is_none());
+        resources.extend(current.map(|it| (it.address.as_str(), it)));
+        for module in &self.child_modules {
+            module.add_to(resources);
+        }
+    }
+}
+
+impl ChangedPlan {
+    /// Returns the changes with their values after the apply, from the output of `show -json` for the state. What the
+    /// state does not have, such as an ephemeral resource, has no values.
+    pub fn applied(&self, state: impl Read) -> Result<Vec<Changed>, BadPlan> {
+        let state: StateJson =
+            serde_json::from_reader(state).map_err(|error| BadPlan::NoState {
+                line: error.line(),
+                column: error.column(),
+            })?;
+        check_format(&state.format_version)?;
+        let mut resources = BTreeMap::new();
+        state.values.root_module.add_to(&mut resources);
+        let secrets = Secrets::of(&state, &resources);
+        let applied = self.changes.iter().map(|planned| {
+            let is_output = planned.entity == OUTPUT;
+            let value = if planned.kind == ChangeKind::Deleted {
+                return planned.clone();
+            } else if is_output {
+                state.values.outputs.get(&planned.name).map(|output| {
+                    let sensitive = Value::Bool(output.sensitive);
+                    shown(output.value.as_deref(), Some(&sensitive))
+                })
+            } else {
+                resources.get(&*planned.address).map(|resource| {
+                    let sensitive = read(resource.sensitive_values.as_deref());
+                    shown(resource.values.as_deref(), sensitive.as_ref())
+                })
+            };
+            // Older versions of the tools mark less in the state than in the plan.
+            let value = match (value, &planned.sensitive) {
+                (Some(value), Some(sensitive)) => secrets.masked(masked(value, sensitive)),
+                _ => Value::Null,
+            };
+            Changed {
+                data: if is_output {
+                    Map::from_iter([("value".to_owned(), value)])
+                } else {
+                    object(value)
+                },
+                ..planned.clone()
+            }
+        });
+        Ok(applied.collect())
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +355,8 @@ mod tests {
     use super::*;
 
     fn of(changes: &str) -> Vec<Changed> {
-        ChangedPlan::read(changes.as_bytes()).unwrap().changes
+        let plan = ChangedPlan::read(changes.as_bytes(), PlanKind::Normal);
+        plan.unwrap().changes
     }
 
     /// Returns the data of a resource that a plan has these changes of.
@@ -217,6 +413,52 @@ mod tests {
     }
 
     #[test]
+    fn applied_changes_have_the_values_of_the_state_without_sensitive_ones() {
+        let plan = r#"{"format_version":"1.2","resource_changes":[
+            {"address":"a.new","name":"new","type":"a","change":{"actions":["create"],"after":{"p":"hunter2"},"after_unknown":{"id":true},"after_sensitive":{"p":true}}},
+            {"address":"module.m.a.b[0]","name":"b","type":"a","change":{"actions":["update"],"after":{},"after_sensitive":{}}},
+            {"address":"a.temporary","name":"temporary","type":"a","change":{"actions":["open"],"after":{"x":1},"after_sensitive":{}}},
+            {"address":"a.gone","name":"gone","type":"a","change":{"actions":["delete"],"before":{"id":"old"},"before_sensitive":{}}}
+        ],"output_changes":{
+            "id":{"actions":["create"],"after_unknown":true,"after_sensitive":false},
+            "key":{"actions":["create"],"after_unknown":true,"after_sensitive":true}
+        }}"#;
+        let plan = ChangedPlan::read(plan.as_bytes(), PlanKind::Normal).unwrap();
+        let applied = |state: &str| {
+            let applied = plan.applied(state.as_bytes())?;
+            let data = applied
+                .iter()
+                .map(|it| serde_json::to_string(&it.data).unwrap());
+            Ok::<_, BadPlan>(data.collect::<Vec<_>>())
+        };
+        let state = r#"{"format_version":"1.0","values":{"outputs":{
+            "id":{"sensitive":false,"value":"i-1"},"key":{"sensitive":false,"value":"hunter2"}
+        },"root_module":{"resources":[
+            {"address":"a.new","deposed_key":"x","values":{"id":"old"},"sensitive_values":{}},
+            {"address":"a.new","values":{"id":"i-1","p":"hunter2","q":"hunter2","copy":["hunter2","as hunter2!"]},"sensitive_values":{"q":true}}
+        ],"child_modules":[{"resources":[
+            {"address":"module.m.a.b[0]","values":{"n":2},"sensitive_values":{}}
+        ]}]}}}"#;
+        let expected = [
+            r#"{"copy":["(sensitive)","(sensitive)"],"id":"i-1","p":"(sensitive)","q":"(sensitive)"}"#,
+            r#"{"n":2}"#,
+            "{}",
+            r#"{"id":"old"}"#,
+            r#"{"value":"i-1"}"#,
+            r#"{"value":"(sensitive)"}"#,
+        ];
+        assert_eq!(applied(state).unwrap(), expected);
+        // It is unknown what is sensitive.
+        let unmarked = r#"{"format_version":"1.0","values":{"root_module":{"resources":[{"address":"a.new","values":{"id":"hunter2"}}]}}}"#;
+        assert_eq!(applied(unmarked).unwrap()[0], "{}");
+        assert_eq!(applied(r#"{"format_version":"1.0"}"#).unwrap()[0], "{}");
+        for text in ["", "hunter2", "{}", r#"{"format_version":"2.0"}"#] {
+            let error = applied(text).unwrap_err().to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_deleted_has_the_values_that_it_had() {
         let shown = data(
             r#"{"actions":["delete"],"before":{"a":1,"b":"x"},"before_sensitive":{"b":true},"after":null,"after_sensitive":false}"#,
@@ -249,7 +491,8 @@ mod tests {
     #[test]
     fn a_plan_that_cannot_be_read_is_an_error() {
         for text in ["", "null", "[]", "{}", r#"{"resource_changes":1}"#] {
-            assert!(ChangedPlan::read(text.as_bytes()).is_err(), "{text}");
+            let read = ChangedPlan::read(text.as_bytes(), PlanKind::Normal);
+            assert!(read.is_err(), "{text}");
         }
     }
 }

@@ -42,6 +42,8 @@ pub enum StepRole {
     Act,
     /// Prints the outputs, which are kept out of logs too.
     Outputs,
+    /// Prints the tool's state, which is kept out of logs too.
+    State,
 }
 
 #[derive(Debug, Clone)]
@@ -159,6 +161,20 @@ impl<'p> Driver<'p> {
     pub fn outputs(&self) -> Option<StepPlan<'p>> {
         let outputs = |tool: Tool| words(tool, &["output", "-json"]);
         self.step(StepRole::Outputs, DriverStep::Outputs, outputs, &[])
+    }
+
+    /// Returns the command that prints the tool's state, if it has one. Whatever its exit status, it doesn't fail
+    /// the stack, which was applied.
+    pub fn state(&self) -> Option<StepPlan<'p>> {
+        Some(StepPlan {
+            role: StepRole::State,
+            name: "state",
+            words: Words::BuiltIn(words(self.tool?, &["show", "-json"])),
+            exit_codes: ExitCodes {
+                success: Some((1..=255).collect()),
+                ..ExitCodes::default()
+            },
+        })
     }
 
     fn step(

@@ -32,7 +32,7 @@ pub fn variables_with_words(role: StepRole) -> &'static [&'static str] {
     match role {
         StepRole::Init => &[EVERY, "TF_CLI_ARGS_init"],
         StepRole::Plan => &[EVERY, "TF_CLI_ARGS_plan"],
-        StepRole::Show => &[EVERY, "TF_CLI_ARGS_show"],
+        StepRole::Show | StepRole::State => &[EVERY, "TF_CLI_ARGS_show"],
         StepRole::Validate => &[EVERY, "TF_CLI_ARGS_validate"],
         StepRole::Act => &[EVERY, "TF_CLI_ARGS_apply", "TF_CLI_ARGS_destroy"],
         StepRole::Outputs => &[EVERY, "TF_CLI_ARGS_output"],

@@ -24,6 +24,8 @@ pub enum BadPlan {
     /// Its text is not quoted: it may be a secret.
     #[error("the output of `show -json` is not a plan: line {line}, column {column}")]
     Malformed { line: usize, column: usize },
+    #[error("the output of `show -json` is not a state: line {line}, column {column}")]
+    NoState { line: usize, column: usize },
     #[error(
         "the plan has {0}, but orch reads only 1.x: use a version of the tool that writes 1.x, or upgrade orch"
     )]
@@ -53,14 +55,19 @@ fn named_format(version: &str) -> String {
     format!("the format {version}")
 }
 
+pub(super) fn check_format(version: &str) -> Result<(), BadPlan> {
+    if version.starts_with(FORMAT) {
+        return Ok(());
+    }
+    Err(BadPlan::Format(named_format(version)))
+}
+
 pub(super) fn parse(text: impl Read) -> Result<PlanJson, BadPlan> {
     let plan: PlanJson = serde_json::from_reader(text).map_err(|error| BadPlan::Malformed {
         line: error.line(),
         column: error.column(),
     })?;
-    if !plan.format_version.starts_with(FORMAT) {
-        return Err(BadPlan::Format(named_format(&plan.format_version)));
-    }
+    check_format(&plan.format_version)?;
     if plan.values.is_some() {
         return Err(BadPlan::State);
     }

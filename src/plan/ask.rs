@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use super::code::{PlanCode, PlanStack};
 use super::commands::{
-    ANSWER_FILE, CannotAsk, CommandPreparation, OUTPUTS_FILE, PLAN_FILE, SHOWN_FILE, step_of,
+    ANSWER_FILE, CannotAsk, CommandPreparation, OUTPUTS_FILE, PLAN_FILE, SHOWN_FILE, STATE_FILE,
+    step_of,
 };
 use super::entry::AskedAction;
 use crate::driver::{
-    BadAnswer, BadOutputs, BadPlan, ChangedPlan, Driver, DriverAnswer, Outputs, PlanKind, Tool,
-    backend_of_tool, is_tool, read_plan,
+    BadAnswer, BadOutputs, BadPlan, Changed, ChangedPlan, Driver, DriverAnswer, Outputs, PlanKind,
+    Tool, backend_of_tool, is_tool, read_plan,
 };
 use crate::on_disk::if_there;
 use crate::project::Project;
@@ -75,8 +76,8 @@ pub enum NoAnswer {
     NotAFile,
     #[error("the answer is longer than 1 MiB")]
     TooLong,
-    #[error("`show -json` prints a plan of more than 256 MiB, which is too large to read")]
-    TooMuchShown,
+    #[error("`show -json` prints {0} of more than 256 MiB, which is too large to read")]
+    TooMuchShown(&'static str),
     #[error("the answer cannot be read: {0}")]
     Read(#[from] io::Error),
 }
@@ -342,15 +343,25 @@ fn complete_answer(
 
 /// Opens the plan as the tool printed it. Fails if it is too long.
 pub fn open_shown(folder: &Path) -> Result<BufReader<File>, NoAnswer> {
-    let file = File::open(folder.join(SHOWN_FILE))?;
+    open(&folder.join(SHOWN_FILE), "a plan")
+}
+
+fn open(path: &Path, what: &'static str) -> Result<BufReader<File>, NoAnswer> {
+    let file = File::open(path)?;
     if file.metadata()?.len() > MAX_SHOWN {
-        return Err(NoAnswer::TooMuchShown);
+        return Err(NoAnswer::TooMuchShown(what));
     }
     Ok(BufReader::new(file))
 }
 
-pub fn changed(folder: &Path) -> Result<ChangedPlan, NoAnswer> {
-    Ok(ChangedPlan::read(open_shown(folder)?)?)
+pub fn changed(folder: &Path, kind: PlanKind) -> Result<ChangedPlan, NoAnswer> {
+    Ok(ChangedPlan::read(open_shown(folder)?, kind)?)
+}
+
+/// Returns the changes of a plan with their values after the apply, from the state that the tool
+/// printed then.
+pub fn applied(plan: &ChangedPlan, folder: &Path) -> Result<Vec<Changed>, NoAnswer> {
+    Ok(plan.applied(open(&folder.join(STATE_FILE), "a state")?)?)
 }
 
 /// Returns whether the arguments of `plan`, the user's or the driver's, cover only part of the

@@ -33,6 +33,8 @@ pub(super) const ANSWER_FILE: &str = "answer.json";
 
 pub(super) const OUTPUTS_FILE: &str = "outputs.json";
 
+pub(super) const STATE_FILE: &str = "state.json";
+
 /// The environment variable with the driver's action.
 pub(super) const ACTION: &str = "ORCH_ACTION";
 
@@ -269,6 +271,7 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
             answer: match step.role {
                 StepRole::Show => Some(place.folder.join(SHOWN_FILE)),
                 StepRole::Outputs => Some(place.folder.join(OUTPUTS_FILE)),
+                StepRole::State => Some(place.folder.join(STATE_FILE)),
                 StepRole::Init | StepRole::Plan | StepRole::Validate | StepRole::Act => None,
             },
             stale: match step.role {

@@ -6,22 +6,16 @@ use crate::path::StackPath;
 use crate::run::turn::Operation;
 use crate::run::workflow::{ChangeAction, ChangeInput, ChangePhase, EntityInput, TurnFacts};
 
-pub fn turn_facts(plan: ChangedPlan, is_done: bool) -> TurnFacts {
+/// Returns the facts of a turn with planned changes, and with applied ones if it has succeeded.
+pub fn turn_facts(plan: ChangedPlan, applied: Vec<Changed>) -> TurnFacts {
     let ChangedPlan {
         terraform_version,
         changes,
     } = plan;
     let planned = changes.into_iter().map(|it| input(it, ChangePhase::Plan));
-    let mut changes: Vec<ChangeInput> = planned.collect();
-    if is_done {
-        let done = changes.clone().into_iter().map(|change| ChangeInput {
-            phase: ChangePhase::Apply,
-            ..change
-        });
-        changes.extend(done.collect::<Vec<_>>());
-    }
+    let applied = applied.into_iter().map(|it| input(it, ChangePhase::Apply));
     TurnFacts {
-        changes,
+        changes: planned.chain(applied).collect(),
         terraform_version,
         unknown: None,
     }
@@ -37,6 +31,7 @@ pub fn stack_changed(stack: &StackPath, kind: Option<ChangeKind>) -> ChangedPlan
         vendor: "",
         entity: "stack",
         data: serde_json::Map::new(),
+        sensitive: None,
     });
     ChangedPlan {
         terraform_version: String::new(),
@@ -71,7 +66,9 @@ pub fn foreseen_facts(
             stack_changed(&entry.stack, Some(kind))
         }
     };
-    Some(turn_facts(changed, true))
+    // The values after the apply are those of the plan, as far as the latter knows them.
+    let applied = changed.changes.clone();
+    Some(turn_facts(changed, applied))
 }
 
 #[derive(Debug)]

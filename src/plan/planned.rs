@@ -346,6 +346,7 @@ impl Plan {
                 works[stack.get()] = StackWork {
                     destroy: entry.destroys(),
                     apply: entry.is_undecided()
+                        || self.accepts_drift(entry)
                         || entry.action.is_work() && entry.action != PlannedAction::Delete,
                 };
             }

@@ -12,6 +12,7 @@ mod answer;
 #[cfg(feature = "policies")]
 mod brackets;
 mod memory;
+mod outline;
 mod problem;
 mod protocol;
 #[cfg(feature = "policies")]
@@ -25,6 +26,7 @@ mod test_rule;
 mod worker;
 
 pub use self::answer::PolicyOutput;
+pub use self::outline::PolicyOutline;
 pub use self::problem::{Dialect, LoadProblem, Problem};
 pub use self::protocol::ListKind;
 pub use self::serve::serve;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Dialect, LoadProblem, PolicyOutput, Problem, RegoFile, TestOutcome, TestRule};
+use super::{LoadProblem, PolicyOutline, PolicyOutput, Problem, RegoFile, TestOutcome, TestRule};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -56,7 +56,7 @@ pub(super) enum WorkerRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkerReply {
-    Loaded(Result<Dialect, LoadProblem>),
+    Loaded(Result<PolicyOutline, LoadProblem>),
     /// The input is loaded: from now on, memory is limited.
     Ready,
     Evaluated(Result<PolicyOutput, Problem>),

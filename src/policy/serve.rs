@@ -9,9 +9,9 @@ use std::thread;
 
 use regorus::Value;
 
-use super::Problem;
 use super::protocol::{ListKind, WorkerReply, WorkerRequest};
-use super::rego::{Policy, Suite};
+use super::rego::{InputStacks, Policy, Suite};
+use super::{PolicyOutput, Problem};
 
 /// The stack of the evaluating thread: rules may nest deeply.
 const STACK_BYTES: usize = 64 << 20;
@@ -36,7 +36,7 @@ pub fn serve(requests: impl BufRead, replies: impl Write + Send + 'static) -> io
 fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::Result<()> {
     let mut worker = Serving {
         policies: Vec::new(),
-        stacks: Value::new_array(),
+        stacks: InputStacks::new(),
         workflow: Value::new_array(),
         suite: None,
     };
@@ -48,9 +48,9 @@ fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::
     for request in requests {
         match request {
             WorkerRequest::Load { file, text } => {
-                let loaded = Policy::load(&file, &text);
-                let dialect = loaded.as_ref().map(|policy| policy.dialect);
-                tell(&WorkerReply::Loaded(dialect.map_err(Clone::clone)))?;
+                let loaded = Policy::load(&file, &text, &worker.stacks);
+                let outline = loaded.as_ref().map(|policy| policy.outline.clone());
+                tell(&WorkerReply::Loaded(outline.map_err(Clone::clone)))?;
                 // Only loaded policies have numbers.
                 worker.policies.extend(loaded);
             }
@@ -64,10 +64,7 @@ fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::
             } => {
                 let input = worker.input(input.get(), with_lists);
                 tell(&WorkerReply::Ready)?;
-                let evaluated = input.and_then(|input| match worker.policies.get_mut(policy) {
-                    Some(policy) => policy.evaluate(input),
-                    None => Err(Problem::new("the policy was not loaded")),
-                });
+                let evaluated = input.and_then(|input| worker.evaluate(policy, input, with_lists));
                 tell(&WorkerReply::Evaluated(evaluated))?;
             }
             WorkerRequest::FindTests { files } => {
@@ -93,30 +90,27 @@ fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::
 /// The data of the worker.
 struct Serving {
     policies: Vec<Policy>,
-    stacks: Value,
+    stacks: InputStacks,
     workflow: Value,
     suite: Option<Suite>,
 }
 
 impl Serving {
-    fn list(&mut self, list: ListKind) -> &mut Value {
-        match list {
-            ListKind::Stacks => &mut self.stacks,
-            ListKind::Workflow => &mut self.workflow,
-        }
-    }
-
     fn put(
         &mut self,
         list: ListKind,
         entries: Vec<(usize, Box<serde_json::value::RawValue>)>,
     ) -> Result<(), String> {
-        let list = self
-            .list(list)
-            .as_array_mut()
-            .map_err(|error| error.to_string())?;
         for (position, entry) in entries {
             let value = Value::from_json_str(entry.get()).map_err(|error| error.to_string())?;
+            let list = match list {
+                ListKind::Stacks => {
+                    self.stacks.put(position, value)?;
+                    continue;
+                }
+                ListKind::Workflow => &mut self.workflow,
+            };
+            let list = list.as_array_mut().map_err(|error| error.to_string())?;
             if position == list.len() {
                 list.push(value);
             } else if let Some(place) = list.get_mut(position) {
@@ -128,18 +122,31 @@ impl Serving {
         Ok(())
     }
 
-    fn input(&mut self, input: &str, with_lists: bool) -> Result<Value, Problem> {
+    fn input(&self, input: &str, with_lists: bool) -> Result<Value, Problem> {
         let mut input = Value::from_json_str(input)
             .map_err(|error| Problem::new(format!("in the input: {error}")))?;
         if with_lists && let Ok(entries) = input.as_object_mut() {
-            for list in ListKind::ALL {
-                let name = match list {
-                    ListKind::Stacks => "stacks",
-                    ListKind::Workflow => "workflow",
-                };
-                entries.insert(name.into(), self.list(list).clone());
-            }
+            entries.insert("stacks".into(), self.stacks.value());
+            entries.insert("workflow".into(), self.workflow.clone());
         }
         Ok(input)
+    }
+
+    fn evaluate(
+        &mut self,
+        policy: usize,
+        input: Value,
+        with_lists: bool,
+    ) -> Result<PolicyOutput, Problem> {
+        let Some(policy) = self.policies.get_mut(policy) else {
+            return Err(Problem::new("the policy was not loaded"));
+        };
+        if with_lists {
+            return policy.evaluate(input);
+        }
+        let ours = self.stacks.replace(input["stacks"].clone());
+        let evaluated = policy.evaluate(input);
+        self.stacks.put_back(ours);
+        evaluated
     }
 }

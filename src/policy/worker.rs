@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::memory;
 use super::protocol::{ListKind, WorkerReply, WorkerRequest};
-use super::{Dialect, LoadProblem, PolicyOutput, Problem, RegoFile, TestOutcome, TestRule};
+use super::{LoadProblem, PolicyOutline, PolicyOutput, Problem, RegoFile, TestOutcome, TestRule};
 use crate::duration;
 
 /// The memory that an evaluation may use besides its input, in bytes.
@@ -24,7 +24,7 @@ const MAX_REPLY: u64 = 16 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyNumber(usize);
 
-pub type Loaded = Result<(PolicyNumber, Dialect), LoadProblem>;
+pub type Loaded = Result<(PolicyNumber, PolicyOutline), LoadProblem>;
 
 /// The tests in a file, or a problem with the index of its file.
 pub type FoundTests = Result<Vec<TestRule>, (usize, LoadProblem)>;
@@ -83,9 +83,9 @@ impl Worker {
         let process = self.running()?;
         let exchanged = process.ask(&request, timeout);
         match exchanged {
-            Ok(WorkerReply::Loaded(Ok(dialect))) => {
+            Ok(WorkerReply::Loaded(Ok(outline))) => {
                 self.policies.push(policy);
-                Ok(Ok((PolicyNumber(self.policies.len() - 1), dialect)))
+                Ok(Ok((PolicyNumber(self.policies.len() - 1), outline)))
             }
             Ok(WorkerReply::Loaded(Err(problem))) => Ok(Err(problem)),
             Ok(_) => Err(self.out_of_step()),
@@ -135,12 +135,13 @@ impl Worker {
         with_lists: bool,
         timeout: Duration,
     ) -> Result<Result<PolicyOutput, Problem>, WorkerError> {
-        self.running()?;
-        if with_lists && let Err(error) = self.tell_lists() {
-            // It may have died since; a new one gets everything.
+        if self.running()?.has_exited() {
+            // It has died since; a new one gets everything.
             self.restart();
             self.running()?;
-            self.tell_lists().map_err(|_| error)?;
+        }
+        if with_lists {
+            self.tell_lists()?;
         }
         let request = WorkerRequest::Evaluate {
             policy: policy.0,
@@ -263,7 +264,7 @@ impl Worker {
                 list,
                 entries: told.collect(),
             };
-            process.send(&request)?;
+            process.queue(&request)?;
         }
         Ok(())
     }
@@ -274,7 +275,15 @@ struct Process {
     child: Child,
     requests: Option<ChildStdin>,
     replies: Receiver<String>,
+    /// Requests that are sent with the next one: each write wakes the process.
+    queued: Vec<u8>,
+    /// The memory that it used when it was last asked for, and what it was sent since.
+    measured: Option<u64>,
+    n_sent: usize,
 }
+
+/// How much a process may be sent until its memory is measured again, in bytes.
+const MAX_UNMEASURED: usize = 1 << 20;
 
 enum WorkerExit {
     /// It was killed after this time.
@@ -333,14 +342,28 @@ impl Process {
             child,
             requests,
             replies,
+            queued: Vec::new(),
+            measured: None,
+            n_sent: 0,
         })
     }
 
+    fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn queue(&mut self, request: &WorkerRequest) -> io::Result<()> {
+        serde_json::to_writer(&mut self.queued, request)?;
+        self.queued.push(b'\n');
+        Ok(())
+    }
+
     fn send(&mut self, request: &WorkerRequest) -> io::Result<()> {
+        self.queue(request)?;
+        let lines = std::mem::take(&mut self.queued);
+        self.n_sent += lines.len();
         let requests = self.requests.as_mut().expect("it is closed last");
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        requests.write_all(&line)?;
+        requests.write_all(&lines)?;
         requests.flush()
     }
 
@@ -365,7 +388,13 @@ impl Process {
             match self.replies.recv_timeout(memory::LOOK) {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(WorkerReply::Ready) => allowed = self.allowed(),
-                    Ok(reply) => return Ok(reply),
+                    Ok(reply) => {
+                        if begun.elapsed() > memory::LOOK {
+                            // It had the time to grow.
+                            self.measured = None;
+                        }
+                        return Ok(reply);
+                    }
                     Err(_) => return Err(WorkerExit::Ended),
                 },
                 Err(RecvTimeoutError::Disconnected) => return Err(WorkerExit::Ended),
@@ -384,8 +413,12 @@ impl Process {
     }
 
     /// Returns how much memory it may use from now on, if known.
-    fn allowed(&self) -> Option<u64> {
-        memory::used(self.child.id()).map(|used| used + MAX_MEMORY)
+    fn allowed(&mut self) -> Option<u64> {
+        if self.measured.is_none() || self.n_sent > MAX_UNMEASURED {
+            self.measured = memory::used(self.child.id());
+            self.n_sent = 0;
+        }
+        self.measured.map(|used| used + MAX_MEMORY)
     }
 }
 

@@ -72,5 +72,6 @@ pub use state::{
 };
 pub use values::{EvaluatedExpression, Evaluation, write_evaluation, write_globals};
 pub use why::{
-    OrderExplanation, Story, write_why, write_why_after, write_why_after_json, write_why_json,
+    OrderExplanation, PolicyStarter, Story, write_why, write_why_after, write_why_after_json,
+    write_why_json,
 };

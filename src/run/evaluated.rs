@@ -9,7 +9,7 @@ use crate::policy::PolicyOutput;
 use crate::run::turn::TurnIndex;
 
 /// The state of a turn, as policies know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TurnState {
     /// It has not started.
     Queued,

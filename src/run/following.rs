@@ -296,7 +296,9 @@ impl AskingThread {
                         _ if self.acting(of_turn).is_some_and(|acting| acting > 0) => {
                             TurnState::Planning
                         }
-                        TurnKind::Tracked | TurnKind::Destroy => TurnState::Applying,
+                        TurnKind::Tracked | TurnKind::Drift | TurnKind::Destroy => {
+                            TurnState::Applying
+                        }
                     };
                     self.follower.reaches(position, state);
                 }

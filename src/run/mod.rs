@@ -15,6 +15,7 @@ pub mod journaled;
 pub mod order;
 pub mod own_process;
 pub mod policies;
+mod policy_lints;
 pub mod recording;
 pub mod request;
 pub mod resume;

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
-use crate::policy::{Dialect, LoadProblem, MAX_BYTES, PolicyNumber, Worker};
+use crate::policy::{LoadProblem, MAX_BYTES, PolicyNumber, PolicyOutline, Worker};
 use crate::printable::printable;
 use crate::project::policy::PolicyBlock;
 use crate::run::own_process::{WORKER, own_process};
@@ -30,7 +30,7 @@ pub struct LoadedPolicies {
 #[derive(Debug)]
 pub struct LoadedPolicy {
     pub number: PolicyNumber,
-    pub dialect: Dialect,
+    pub outline: PolicyOutline,
     /// The digest of its text and its `attach`.
     pub digest: String,
 }
@@ -69,9 +69,9 @@ impl Context {
                 }
             };
             match load(&mut worker, name, &text, policy.timeout)? {
-                Ok((number, dialect)) => policies.push(Some(LoadedPolicy {
+                Ok((number, outline)) => policies.push(Some(LoadedPolicy {
                     number,
-                    dialect,
+                    outline,
                     digest: digest(policy, &text),
                 })),
                 Err(problem) => {

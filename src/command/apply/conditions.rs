@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::{ErrorContext as _, Result};
 use crate::plan::Purpose;
 use crate::plan::checks::{Checked, Checker, MentionedStacks, SelfValue, StackOutputs, mentioned};
-use crate::plan::entry::PlanMode;
+use crate::plan::entry::{AskedAction, PlanMode};
 use crate::plan::planner::{OutputReader, RunOrigin};
 use crate::plan::verify::RemainingWork;
 use crate::project::lifecycle::ConditionKind;
@@ -19,7 +19,7 @@ impl Apply<'_> {
     /// Checks the conditions of stacks with turns, and reports failed preconditions. Reads the
     /// outputs of stacks without turns that conditions need, or may need. Marks the turns that make
     /// other outputs known. Returns the checker for the rest of the run, if needed. Destroyed
-    /// stacks have no conditions to check. `may_add` says whether turns may be added.
+    /// and refreshed stacks have no conditions to check. `may_add` says whether turns may be added.
     pub(super) fn check_conditions<'l>(
         &self,
         context: &'l Context,
@@ -89,8 +89,8 @@ impl Apply<'_> {
             if let Some(here) = stack.stack.here() {
                 // An added stack may name any other.
                 stack.checks.needs_outputs = may_have || looked_at.contains(&here);
-                stack.checks.has_postconditions =
-                    checker.has_any(here, ConditionKind::Postcondition);
+                stack.checks.has_postconditions = stack.asked != AskedAction::Refresh
+                    && checker.has_any(here, ConditionKind::Postcondition);
             }
         }
         Ok(Some(checker))

@@ -146,12 +146,13 @@ impl Apply<'_> {
             .policies
             .as_ref()
             .map(|policies| policies.unplanned(&verified.context));
+        let is_typed = consent != ApprovalAnswer::NotAsked;
         let policies = match verified.policies.take() {
             Some(policies) => {
                 let VerifiedPlan {
                     context, document, ..
                 } = &mut verified;
-                Some(self.following(context, document.as_ref(), policies)?)
+                Some(self.following(context, document.as_ref(), policies, is_typed)?)
             }
             None => None,
         };
@@ -322,10 +323,14 @@ impl Apply<'_> {
         stacks: &mut [ApplyStack<'_>],
         verified: &VerifiedPlan,
         environments: &Environments<'_>,
+        policies: Option<&PolicyContext>,
     ) {
         let made = self.made(&verified.context);
         for stack in stacks {
             stack.may_destroy_resources |= self.allows.resource_destroy;
+            stack.checks.needs_state = policies
+                .zip(stack.stack.here())
+                .is_some_and(|(policies, here)| policies.ask_about(here));
             if let Some(here) = stack.stack.here().filter(|_| verified.document.is_none()) {
                 stack.triggered_by = self.outputs_before(&verified.context, here);
             }
@@ -422,7 +427,7 @@ impl Apply<'_> {
             ..it.stack(position, code.driver)
         });
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
-        self.complete(&mut stacks, verified, &environments);
+        self.complete(&mut stacks, verified, &environments, policies.as_ref());
         let with_generations = removals.with_generations(document);
         let options = ApplyOptions {
             run,

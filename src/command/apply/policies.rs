@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
-use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
+use crate::command::workflow::{DRIFT, EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorContext as _, Result};
@@ -23,7 +23,7 @@ use crate::run::facts::on_record;
 use crate::run::policies::LoadedPolicies;
 use crate::run::state::NewEntry;
 use crate::run::state_lock::StateLock;
-use crate::run::workflow::{RunFacts, TurnKind, WorkflowTurn, now, turn_id};
+use crate::run::workflow::{Follower, RunFacts, TurnKind, WorkflowTurn, now, turn_id};
 use crate::state::document::{Document, RunAction};
 
 /// The loaded policies of an apply.
@@ -47,6 +47,15 @@ pub(super) struct PolicyContext {
     facts: RunFacts,
     /// The stacks that would be rolled back.
     rollbacks: BTreeMap<StackIndex, Rollback>,
+    /// Whether a user has typed an answer to the plan.
+    is_typed: bool,
+}
+
+impl PolicyContext {
+    /// Returns whether policies are asked about the turns of a stack.
+    pub(super) fn ask_about(&self, stack: StackIndex) -> bool {
+        !self.now.policies.attached.to_stack(stack).is_empty()
+    }
 }
 
 /// The policies of a prepared apply.
@@ -81,6 +90,7 @@ impl Apply<'_> {
         context: &mut Context,
         document: Option<&Document>,
         policies: ApplyPolicies,
+        is_typed: bool,
     ) -> Result<PolicyContext> {
         let rollbacks = match document {
             Some(document) if !self.rollback.allows => {
@@ -98,6 +108,7 @@ impl Apply<'_> {
             facts: context.run_facts(&self.policies.metadata)?,
             now: policies,
             rollbacks,
+            is_typed,
         })
     }
 
@@ -123,10 +134,17 @@ impl Apply<'_> {
             now: ApplyPolicies { policies, earlier },
             facts,
             rollbacks,
+            is_typed,
         } = following;
+        let is_refresh = self.saved.plan.mode == PlanMode::RefreshOnly;
+        let begun = BegunApply {
+            run,
+            is_refresh,
+            asker: is_typed.then(|| facts.session.asker()),
+        };
         let request = PolicyRequest {
             run,
-            kind: TRACKED,
+            kind: if is_refresh { DRIFT } else { TRACKED },
             followup: None,
             metadata: &self.policies.metadata,
             excluded: self
@@ -139,7 +157,7 @@ impl Apply<'_> {
             if_changed: Some("make a new plan, or add `--policies=off`"),
         };
         let record = context.policies_record(&policies, request)?;
-        let (turns, n_reopened, asked) = turns(applying, run, earlier.as_ref(), &facts);
+        let (turns, n_reopened, asked) = turns(applying, &begun, earlier.as_ref(), &facts);
         let record = PoliciesRecord {
             turns: turn_stacks(applying),
             asked,
@@ -153,7 +171,7 @@ impl Apply<'_> {
         if let Some(document) = document {
             follower.recall(on_record(project, document)?);
         }
-        let stacks = self.stacks(context, document, &rollbacks, is_rejected);
+        let stacks = self.stacks((context, document), &follower, &rollbacks, is_rejected);
         let drivers = project
             .stacks
             .iter()
@@ -187,17 +205,17 @@ impl Apply<'_> {
     /// Returns the data for follow-ups, by stack.
     fn stacks<'l>(
         &self,
-        context: &'l Context,
-        document: Option<&Document>,
+        (context, document): (&'l Context, Option<&Document>),
+        follower: &Follower,
         rollbacks: &BTreeMap<StackIndex, Rollback>,
         is_rejected: bool,
     ) -> Vec<FollowUpStack<'l>> {
         let project = &context.project;
         let drivers = Drivers::new(context, document);
         let mut cannot = context.cannot_follow(document);
-        // Rejecting a plan approves nothing, and approving a destroy does not approve a creation.
-        let is_destroy = self.saved.plan.mode == PlanMode::Destroy;
-        let is_no_answer = self.is_from_file || is_rejected || is_destroy;
+        // Rejecting a plan approves nothing. Approving a destroy, or drift, approves no changes.
+        let changes_nothing_else = self.saved.plan.mode != PlanMode::Normal;
+        let is_no_answer = self.is_from_file || is_rejected || changes_nothing_else;
         let all_approved = self.approval.is_given && !is_no_answer;
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
             let driver = drivers.of(stack);
@@ -217,6 +235,7 @@ impl Apply<'_> {
                 is_approved: all_approved || of_stack.autodeploy,
                 may_destroy_resources: project.allows_resource_destroy(stack)
                     || self.allows.resource_destroy && !is_no_answer,
+                needs_state: follower.is_attached(stack),
             }
         });
         stacks.collect()
@@ -295,14 +314,28 @@ fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
     .hint("make a new plan, or add `--policies=off` to run no follow-ups"))
 }
 
+/// An apply that begins.
+struct BegunApply<'a> {
+    run: &'a str,
+    /// Whether it only accepts drift.
+    is_refresh: bool,
+    /// The user who has typed an answer to its plan.
+    asker: Option<String>,
+}
+
 /// Returns the first turns of an apply, followed by unfinished turns of earlier runs. Also returns
 /// the number of the latter, and who requested turns that the run itself did not.
 fn turns(
     applying: &PreparedApply<'_, '_>,
-    run: &str,
+    begun: &BegunApply<'_>,
     earlier: Option<&EarlierWorkflow>,
     facts: &RunFacts,
 ) -> (Vec<WorkflowTurn>, usize, Vec<AskedRecord>) {
+    let BegunApply {
+        run,
+        is_refresh,
+        asker,
+    } = begun;
     let at = now();
     let mut asked = Vec::new();
     let mut all = Vec::new();
@@ -319,8 +352,16 @@ fn turns(
                 follows: false,
                 ..it
             }));
+        } else if let Some(asker) = asker {
+            turn.triggered_by = Some(asker.clone());
+            asked.push(AskedRecord {
+                stack: turn.path.to_string(),
+                by: turn.triggered_by.clone(),
+                kept: false,
+                follows: false,
+            });
         }
-        turn.kind = TurnKind::of(operation);
+        turn.kind = TurnKind::of(operation, *is_refresh);
         all.push(turn);
     }
     let planned: BTreeSet<StackPath> = all.iter().map(|turn| turn.path.clone()).collect();

@@ -176,11 +176,7 @@ impl Apply<'_> {
         let stacks = entries.filter_map(|entry| context.project.stacks.find(&entry.stack));
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
         context.check_cycles(CyclesAre::ErrorsWithin(&selection));
-        let policies = match self.saved.plan.mode {
-            // A refresh has no follow-ups.
-            PlanMode::RefreshOnly => None,
-            PlanMode::Normal | PlanMode::Destroy => context.apply_policies(&self.policies)?,
-        };
+        let policies = context.apply_policies(&self.policies)?;
         if (is_resumed || !self.is_from_file) && !context.problems.has_errors() {
             context.problems = Problems::default();
         }

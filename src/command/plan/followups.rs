@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::Rollback;
 use crate::context::{Context, RollbackFlags};
+use crate::driver::PlanKind;
 use crate::error::{Error, Result};
 use crate::path::StackPath;
 use crate::plan::apply::TurnPlaces;
+use crate::plan::entry::PlanMode;
 use crate::plan::facts::{NamedChanges, foreseen_facts};
 use crate::plan::planner::{AskedTools, Drivers, Removals, taken};
 use crate::plan::{Plan, PlannedFollowUp, PlannedFollowUps, PlannedOrder, SavedPlan};
@@ -70,7 +72,7 @@ impl Context {
         let attached: BTreeSet<StackIndex> = all
             .filter(|stack| !policies.attached.to_stack(*stack).is_empty())
             .collect();
-        let turns = self.turns(&plan.id, &order);
+        let turns = self.turns(plan, &order);
         let mut stacks = turns.iter().filter_map(|turn| turn.stack);
         if !stacks.any(|stack| attached.contains(&stack)) {
             return Ok(PlannedFollowUps::default());
@@ -128,15 +130,15 @@ impl Context {
     }
 
     /// Returns the turns of an apply in some order.
-    fn turns(&self, run: &str, order: &PlannedOrder) -> Vec<WorkflowTurn> {
+    fn turns(&self, plan: &Plan, order: &PlannedOrder) -> Vec<WorkflowTurn> {
         let (project, at) = (&self.project, now());
         let here: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
         let operations = order.operations(project).into_iter();
         let operations = order.order.sequence.iter().zip(operations).enumerate();
         let turns = operations.map(|(number, (it, operation))| WorkflowTurn {
-            kind: TurnKind::of(it.operation),
+            kind: TurnKind::of(it.operation, plan.mode == PlanMode::RefreshOnly),
             ..WorkflowTurn::new(
-                turn_id(run, number),
+                turn_id(&plan.id, number),
                 here.get(it.stack).copied(),
                 operation.stack,
                 at,
@@ -240,13 +242,17 @@ impl ExpectedTurns<'_, '_> {
         let FollowUpForecast { plan, asked, .. } = self.forecast;
         // Policies are evaluated only for stacks of this commit.
         let shown = if self.with_tool.contains(&turn.stack?) {
-            NamedChanges::Resources(asked.changed(&turn.path))
+            let kind = match turn.kind {
+                TurnKind::Drift => PlanKind::RefreshOnly,
+                _ => PlanKind::Normal,
+            };
+            NamedChanges::Resources(asked.changed(&turn.path, kind))
         } else {
             NamedChanges::Stack
         };
         let operation = match turn.kind {
             TurnKind::Destroy => Operation::Destroy,
-            TurnKind::Tracked | TurnKind::Task => Operation::Apply,
+            TurnKind::Tracked | TurnKind::Drift | TurnKind::Task => Operation::Apply,
         };
         foreseen_facts(plan.entry(&turn.path)?, operation, shown)
     }

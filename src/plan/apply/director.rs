@@ -364,6 +364,7 @@ impl Director for ApplyDirector<'_, '_> {
                 || turn.operation == Operation::Plan
                 || turn.stack.checks.needs_outputs
                 || turn.lacks_outputs()),
+            ApplyStepRole::Driver(StepRole::State) => Ok(turn.has_acted),
         }
     }
 

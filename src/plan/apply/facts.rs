@@ -1,8 +1,8 @@
 //! The input of policies after a turn: planned and applied changes.
 
-use super::turn::{ApplyMode, ApplyTurn};
-use crate::driver::{ChangeKind, ChangedPlan};
-use crate::plan::ask::{NoAnswer, changed};
+use super::turn::{ApplyMode, ApplyStepRole, ApplyTurn};
+use crate::driver::{ChangeKind, ChangedPlan, PlanKind, StepRole};
+use crate::plan::ask::{NoAnswer, applied, changed};
 use crate::plan::entry::AskedAction;
 use crate::plan::facts::{stack_changed, turn_facts};
 use crate::run::event::{Ending, Outcome};
@@ -11,13 +11,27 @@ use crate::run::workflow::TurnFacts;
 
 impl ApplyTurn<'_> {
     pub(super) fn facts(&self, ending: &Ending) -> TurnFacts {
-        let is_done = self.has_acted && ending.outcome == Outcome::Succeeded;
-        match self.planned(ending) {
-            Ok(plan) => turn_facts(plan, is_done),
-            Err(problem) => TurnFacts {
-                unknown: Some(format!("the planned changes are unknown: {problem}")),
-                ..TurnFacts::default()
-            },
+        let unknown = |which: &str, problem: &NoAnswer| TurnFacts {
+            unknown: Some(format!("the {which} changes are unknown: {problem}")),
+            ..TurnFacts::default()
+        };
+        let plan = match self.planned(ending) {
+            Ok(plan) => plan,
+            Err(problem) => return unknown("planned", &problem),
+        };
+        if !self.has_acted || ending.outcome != Outcome::Succeeded {
+            return turn_facts(plan, Vec::new());
+        }
+        let state = ApplyStepRole::Driver(StepRole::State);
+        let applied = if self.roles.contains(&state) {
+            applied(&plan, &self.folder)
+        } else {
+            // The values of destroyed resources are those of the plan; other drivers have none.
+            Ok(plan.changes.clone())
+        };
+        match applied {
+            Ok(applied) => turn_facts(plan, applied),
+            Err(problem) => unknown("applied", &problem),
         }
     }
 
@@ -33,7 +47,11 @@ impl ApplyTurn<'_> {
             );
             // An attempt may fail before its tool has shown a plan.
             let is_needed = self.attempt.is_work.is_some() || ending.outcome == Outcome::Succeeded;
-            return match changed(&self.folder) {
+            let kind = match self.asked {
+                AskedAction::Refresh => PlanKind::RefreshOnly,
+                _ => PlanKind::Normal,
+            };
+            return match changed(&self.folder, kind) {
                 Err(_) if !(shows && is_needed) => Ok(ChangedPlan::default()),
                 plan => plan,
             };

@@ -26,6 +26,7 @@ use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct FollowUpStack<'p> {
     pub driver: Driver<'p>,
     /// Why the stack must not be touched, if so.
@@ -38,6 +39,8 @@ pub struct FollowUpStack<'p> {
     pub triggered_by: BTreeMap<String, String>,
     pub is_approved: bool,
     pub may_destroy_resources: bool,
+    /// Whether policies are asked about its turns: they see the values of its tool's state.
+    pub needs_state: bool,
 }
 
 #[derive(Debug)]
@@ -112,6 +115,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
                 failed: None,
                 has_postconditions: conditions.any(|it| it.kind == ConditionKind::Postcondition),
                 needs_outputs,
+                needs_state: known.needs_state,
             },
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,

@@ -90,6 +90,8 @@ pub struct TurnChecks {
     pub has_postconditions: bool,
     /// Whether conditions may need its outputs.
     pub needs_outputs: bool,
+    /// Whether policies are asked about it: they see the values of its tool's state after the apply.
+    pub needs_state: bool,
 }
 
 #[derive(Debug)]

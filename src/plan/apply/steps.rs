@@ -55,6 +55,7 @@ pub(super) fn steps<'p>(
         });
         if !destroys {
             acting.extend(driver.outputs());
+            acting.extend(driver.state().filter(|_| state.stack.checks.needs_state));
         }
     } else if driver.tool.is_none() || needs_outputs {
         // The tools' plans contain the outputs, except for sensitive values.

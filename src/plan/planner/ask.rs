@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::PlanRequest;
 use super::entries::OpenQuestion;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
-use crate::driver::{ChangedPlan, DriverAnswer};
+use crate::driver::{ChangedPlan, DriverAnswer, PlanKind};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
@@ -162,11 +162,11 @@ impl AskedTools {
     }
 
     /// Returns the planned changes of a stack, if its tool ran and names resources.
-    pub fn changed(&self, stack: &StackPath) -> Option<ChangedPlan> {
+    pub fn changed(&self, stack: &StackPath, kind: PlanKind) -> Option<ChangedPlan> {
         let turn = self.turns.get(stack).filter(|turn| turn.shows_plans)?;
         let folder = self.rounds[turn.round].folder.path();
         // The caller reports that the changes are unknown.
-        ask::changed(&ask::folder_of(folder, turn.number)).ok()
+        ask::changed(&ask::folder_of(folder, turn.number), kind).ok()
     }
 
     pub fn has_shown_plan(&self, stack: &StackPath) -> bool {

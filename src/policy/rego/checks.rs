@@ -331,6 +331,19 @@ impl<'m> Checker<'_> {
                 Ok(())
             }
             Expr::Call { fcn, params, .. } => self.call(fcn, params, uses),
+            Expr::UnaryExpr { span, expr, .. }
+                if matches!(
+                    **expr,
+                    Expr::ArithExpr { .. } | Expr::BinExpr { .. } | Expr::Membership { .. }
+                ) =>
+            {
+                let message = "`-` would belong to the whole expression after it, unlike in OPA: write `0 - …`, or put what it belongs to in parentheses";
+                Err(at(span, message.to_owned()))
+            }
+            Expr::Number { span, .. } if span.text().contains(['e', 'E']) => Err(at(
+                span,
+                format!("`{}` has an exponent: write all digits", span.text()),
+            )),
             _ => {
                 let mut parts = parts(expression).into_iter();
                 parts.try_for_each(|part| self.expression(part, uses))
@@ -377,6 +390,10 @@ impl<'m> Checker<'_> {
         {
             return Err(at(span, format!("the regex is wrong: {why}")));
         }
+        if name == "time.format" && !parameters.first().is_some_and(|it| has_own_layout(it)) {
+            let message = "`time.format` has no names of time zones: give it a literal layout without `MST`, or none";
+            return Err(at(span, message.to_owned()));
+        }
         let known = self.n_arguments.get(&name).copied();
         let n_given = known.or_else(|| builtins::n_parameters(&name));
         let (given, out) = parameters.split_at(n_given.unwrap_or(usize::MAX).min(parameters.len()));
@@ -394,6 +411,28 @@ impl<'m> Checker<'_> {
             && !self.known.contains(name)
             && !builtins::is_allowed(name)
     }
+}
+
+/// The layouts with names of time zones.
+const WITH_ZONES: [&str; 4] = ["RFC1123", "RFC822", "RFC850", "UnixDate"];
+
+/// Returns whether `time.format` writes no name of a time zone.
+fn has_own_layout(argument: &Expr) -> bool {
+    let Expr::Array { items, .. } = argument else {
+        // A list from elsewhere may have a layout.
+        return matches!(
+            argument,
+            Expr::Number { .. } | Expr::Call { .. } | Expr::ArithExpr { .. }
+        );
+    };
+    let Some(layout) = items.get(2) else {
+        return true;
+    };
+    let (Expr::String { value, .. } | Expr::RawString { value, .. }) = &**layout else {
+        return false;
+    };
+    let layout = value.as_string();
+    layout.is_ok_and(|it| !WITH_ZONES.contains(&&**it) && !it.contains("MST"))
 }
 
 /// Returns the first variable that needs a value and has none.
@@ -437,7 +476,7 @@ fn wildcard(expression: &Expr) -> Option<&Span> {
 }
 
 /// Writes the name of a function.
-fn path(function: &Expr, name: &mut String) {
+pub(super) fn path(function: &Expr, name: &mut String) {
     match function {
         Expr::Var { span, .. } => name.push_str(span.text()),
         Expr::RefDot { refr, field, .. } => {

@@ -2,12 +2,16 @@
 //!
 //! For the worker only: nothing here is limited in time or memory.
 
+mod arithmetic;
 mod builtins;
 mod checks;
 mod edits;
 mod functions;
 mod heads;
+mod input_stacks;
+mod lookups;
 mod negations;
+mod outline;
 mod parts;
 mod recursion;
 mod references;
@@ -22,13 +26,14 @@ use regorus::unstable::{Module, Ref};
 use regorus::{Engine, PolicyLengthConfig, Value};
 
 use self::edits::Edited;
+pub(super) use self::input_stacks::InputStacks;
 use self::references::{RuleDefinition, RuleTarget};
 pub(super) use self::suite::Suite;
-use super::{Dialect, LoadProblem, MAX_BYTES, PolicyOutput, Problem, brackets};
+use super::{Dialect, LoadProblem, MAX_BYTES, PolicyOutline, PolicyOutput, Problem, brackets};
 
 pub(super) struct Policy {
     engine: Engine,
-    pub(super) dialect: Dialect,
+    pub(super) outline: PolicyOutline,
     queries: Vec<(results::Result, String)>,
     /// The edits that lead from its text to the one that is evaluated, each with the text before it.
     edits: Vec<(String, Edited)>,
@@ -36,15 +41,17 @@ pub(super) struct Policy {
 
 impl Policy {
     /// Loads a policy: as Rego v1, else as Rego v0.
-    pub(super) fn load(file: &str, text: &str) -> Result<Self, LoadProblem> {
+    pub(super) fn load(file: &str, text: &str, stacks: &InputStacks) -> Result<Self, LoadProblem> {
         let (engine, text, dialect) = parse_either(file, text)?;
-        Policy::checked(engine, (file, text), dialect).map_err(LoadProblem::Refused)
+        let checked = Policy::checked(engine, (file, text), dialect, stacks);
+        checked.map_err(LoadProblem::Refused)
     }
 
     fn checked(
         mut engine: Engine,
         (file, text): (&str, &str),
         dialect: Dialect,
+        stacks: &InputStacks,
     ) -> Result<Self, Problem> {
         let module = engine.get_modules().first().cloned();
         let module = module.ok_or_else(|| Problem::new("the file has no package"))?;
@@ -54,17 +61,30 @@ impl Policy {
         checks::check(&module, std::slice::from_ref(&module), text)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
-        let edits = edits(file, text, module, dialect)?;
+        let outline = outline::outline(&module, dialect);
+        let edits = edits(
+            file,
+            text,
+            module,
+            dialect,
+            &[&[lookups::edited as EditOfModule], &EDITS[..]].concat(),
+        )?;
         if let Some((_, last)) = edits.last() {
             engine = parse(file, &last.text, dialect).map_err(|error| as_written(&edits, error))?;
         }
+        let stacks = stacks.clone();
+        let with =
+            move |arguments: Vec<Value>| Ok(stacks.with(&arguments).unwrap_or(Value::Undefined));
+        engine
+            .add_extension(input_stacks::FUNCTION.to_owned(), 2, Box::new(with))
+            .map_err(|error| problem(&error.to_string()))?;
         // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
         engine
             .eval_query("true".to_owned(), false)
             .map_err(|error| as_written(&edits, problem(&error.to_string())))?;
         Ok(Policy {
             engine,
-            dialect,
+            outline,
             queries,
             edits,
         })
@@ -90,15 +110,26 @@ impl Policy {
     }
 }
 
+type EditOfModule = fn(&Module, &str) -> Option<Edited>;
+
+/// The edits that every policy needs.
+const EDITS: [EditOfModule; 4] = [
+    arithmetic::edited,
+    variables::edited,
+    negations::edited,
+    heads::edited,
+];
+
 /// Returns the edits that make the interpreter do what OPA does, each with the text before it.
 fn edits(
     file: &str,
     text: &str,
     mut module: Ref<Module>,
     dialect: Dialect,
+    all: &[EditOfModule],
 ) -> Result<Vec<(String, Edited)>, Problem> {
     let mut edits: Vec<(String, Edited)> = Vec::new();
-    for edit in [variables::edited, negations::edited, heads::edited] {
+    for edit in all {
         let before = edits.last().map_or(text, |(_, edited)| &edited.text);
         let Some(edited) = edit(&module, before) else {
             continue;
@@ -136,9 +167,25 @@ fn parse_either<'t>(file: &str, text: &'t str) -> Result<(Engine, &'t str, Diale
         Ok(engine) => Ok((engine, text, Dialect::V1)),
         Err(v1) => match parse(file, text, Dialect::V0) {
             Ok(engine) => Ok((engine, text, Dialect::V0)),
+            Err(Problem { place, .. }) if is_template(text, place) => {
+                let message = "template strings are not supported: use `sprintf`".to_owned();
+                Err(LoadProblem::Refused(Problem { place, message }))
+            }
             Err(v0) => Err(LoadProblem::Neither { v1, v0 }),
         },
     }
+}
+
+/// Returns whether a template string, such as `$"a {b}"`, begins at a place.
+fn is_template(text: &str, place: Option<(u32, u32)>) -> bool {
+    let at = place.and_then(|(line, column)| {
+        let line = text
+            .lines()
+            .nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+        line.chars()
+            .nth(usize::try_from(column).ok()?.checked_sub(1)?)
+    });
+    at == Some('$')
 }
 
 fn parse(file: &str, text: &str, dialect: Dialect) -> Result<Engine, Problem> {

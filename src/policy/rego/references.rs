@@ -113,7 +113,7 @@ fn head_of(rule: &Rule) -> &Expr {
 }
 
 /// Returns the known part of a reference from its root on, and the indices behind it.
-fn ground(expression: &Expr) -> (Path, Vec<&Expr>) {
+pub(super) fn ground(expression: &Expr) -> (Path, Vec<&Expr>) {
     let mut steps = Vec::new();
     let mut at = expression;
     let root = loop {
@@ -390,7 +390,7 @@ impl Reader<'_> {
 }
 
 /// Returns where a reference begins: the span of `a.b` is that of the dot.
-fn first_place(mut expression: &Expr, span: &Span) -> (u32, u32) {
+pub(super) fn first_place(mut expression: &Expr, span: &Span) -> (u32, u32) {
     let mut place = (span.line, span.col);
     while let Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } = expression {
         expression = refr;
@@ -399,7 +399,7 @@ fn first_place(mut expression: &Expr, span: &Span) -> (u32, u32) {
     place
 }
 
-fn declared(literal: &Literal, names: &mut HashSet<String>) {
+pub(super) fn declared(literal: &Literal, names: &mut HashSet<String>) {
     match literal {
         Literal::SomeVars { vars, .. } => {
             names.extend(vars.iter().map(|name| name.text().to_owned()));
@@ -425,7 +425,7 @@ fn declared(literal: &Literal, names: &mut HashSet<String>) {
 }
 
 /// Collects the names in a pattern: `[a, {"b": c}]`.
-fn pattern_names(pattern: &Expr, names: &mut HashSet<String>) {
+pub(super) fn pattern_names(pattern: &Expr, names: &mut HashSet<String>) {
     match pattern {
         Expr::Var { span, .. } => {
             names.insert(span.text().to_owned());

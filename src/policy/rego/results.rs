@@ -15,7 +15,7 @@ pub(super) enum Result {
     Sample,
 }
 
-const RESULTS: [Result; 4] = [
+pub(super) const RESULTS: [Result; 4] = [
     Result::Trigger,
     Result::Flag,
     Result::ResetFlag,
@@ -29,7 +29,7 @@ const MAX_ANSWERED: usize = 1 << 20;
 const MAX_PRINTED: usize = 64 << 10;
 
 impl Result {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Result::Trigger => "trigger",
             Result::Flag => "flag",

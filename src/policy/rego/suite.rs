@@ -7,8 +7,8 @@ use regorus::{Engine, Value};
 use super::edits::Edited;
 use super::references::{self, RuleDefinition};
 use super::{
-    add, as_written, check_functions, checks, edits, new_engine, parse_either, problem, recursion,
-    results, unbound,
+    EDITS, add, as_written, check_functions, checks, edits, new_engine, parse_either, problem,
+    recursion, results, unbound,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -52,7 +52,7 @@ impl Suite {
             checks::check(module, &modules, text).map_err(wrong)?;
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
-            let edits = edits(&file.name, text, module.clone(), dialect).map_err(wrong)?;
+            let edits = edits(&file.name, text, module.clone(), dialect, &EDITS).map_err(wrong)?;
             let text = edits.last().map_or(text, |(_, edited)| &edited.text);
             parsed.push((&file.name, text.to_owned(), dialect));
             edited.push((file.name.clone(), edits));

@@ -79,7 +79,7 @@ pub struct Header {
 pub struct PoliciesRecord {
     /// The first run of the workflow: this one, unless it resumes another one.
     pub workflow: String,
-    /// How policies see the turns: `tracked` or `task`.
+    /// How policies see the turns: `tracked`, `drift` or `task`.
     #[serde(rename = "as")]
     pub kind: String,
     /// The command of follow-ups, if it is not the command of the run.

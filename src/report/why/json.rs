@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{FilterRemedy, Story, flag_text, obstacle_kind};
+use super::{FilterRemedy, PolicyStarter, Story, flag_text, obstacle_kind};
 use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::StackIndex;
@@ -61,9 +61,26 @@ struct StoryJson<'a> {
     /// The names of the policies that are attached to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     policies: Vec<&'a str>,
+    /// The policies that ask for it when other stacks end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    started_by: Vec<StarterJson<'a>>,
     runs_after: Vec<NeighbourJson<'a>>,
     runs_before: Vec<NeighbourJson<'a>>,
     would_select: WouldSelectJson<'a>,
+}
+
+#[derive(Serialize)]
+struct StarterJson<'a> {
+    policy: &'a str,
+    file: &'a str,
+    after: Vec<AfterJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct AfterJson<'a> {
+    path: &'a str,
+    /// How it has ended.
+    state: &'static str,
 }
 
 #[derive(Serialize)]
@@ -142,6 +159,18 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
     let stack = story.stack();
     let reasons = selection.reasons(question.stack).iter();
     let left_out = why.obstacles.iter();
+    let starter = |starter: &'a PolicyStarter| {
+        let policy = &project.policies[starter.policy];
+        let after = starter.after.iter().map(|(stack, state)| AfterJson {
+            path: project.stacks[*stack].path.as_str(),
+            state: state.word(),
+        });
+        StarterJson {
+            policy: &policy.name.value,
+            file: policy.file.value.as_str(),
+            after: after.collect(),
+        }
+    };
     StoryJson {
         path: PathJson::new(&stack.path),
         name: &stack.name,
@@ -157,6 +186,7 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         policies: (story.policies.iter())
             .map(|policy| policy.name.value.as_str())
             .collect(),
+        started_by: story.starters.iter().map(starter).collect(),
         runs_after: neighbours(story, &why.after, &why.after_through),
         runs_before: neighbours(story, &why.before, &why.before_through),
         would_select: WouldSelectJson {

@@ -18,7 +18,8 @@ use crate::path::KeyFilter;
 use crate::pattern::FilePattern;
 use crate::project::Project;
 use crate::project::policy::PolicyBlock;
-use crate::project::stack::Stack;
+use crate::project::stack::{Stack, StackIndex};
+use crate::run::evaluated::TurnState;
 use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 
@@ -36,6 +37,17 @@ pub struct Story<'a> {
     pub unknown_paths: &'a [Use],
     /// The policies that are attached to the stack.
     pub policies: Vec<&'a PolicyBlock>,
+    /// The policies that ask for the stack when others end.
+    pub starters: &'a [PolicyStarter],
+}
+
+/// A policy that can start a stack.
+#[derive(Debug)]
+pub struct PolicyStarter {
+    /// Its number in the project.
+    pub policy: usize,
+    /// The stacks after which it asks for the stack, each with how it has ended.
+    pub after: Vec<(StackIndex, TurnState)>,
 }
 
 impl<'a> Story<'a> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{Story, flag_text};
+use super::{PolicyStarter, Story, flag_text};
 use crate::change::{Ignored, Input};
 use crate::printable::printable;
 use crate::project::policy::PolicyBlock;
@@ -16,6 +16,9 @@ use crate::selection::why::Why;
 
 /// How many lines a section has at most; JSON has all.
 const MAX_LINES: usize = 30;
+
+/// How many stacks are listed for a policy that can start a stack.
+const MAX_AFTER: usize = 10;
 
 /// Writes the explanation of a stack as text.
 pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
@@ -41,6 +44,7 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     inputs(out, story)?;
     rules(out, story)?;
     policies(out, story)?;
+    starters(out, story)?;
     let Why {
         after,
         after_through,
@@ -169,6 +173,29 @@ fn policies(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         SectionLine::One(format!("{name} ({file})"))
     };
     lines(out, story.policies.iter().map(line))
+}
+
+fn starters(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    if story.starters.is_empty() {
+        return Ok(());
+    }
+    let project = story.question.project;
+    writeln!(out, "\npolicies that can start it")?;
+    let line = |starter: &PolicyStarter| {
+        let policy = &project.policies[starter.policy];
+        let (name, file) = (&policy.name.value, policy.file.value.relative());
+        let mut after: Vec<String> = starter
+            .after
+            .iter()
+            .take(MAX_AFTER)
+            .map(|(stack, state)| format!("after {} {}", project.stacks[*stack].path, state.word()))
+            .collect();
+        if let Some(more @ 1..) = starter.after.len().checked_sub(MAX_AFTER) {
+            after.push(format!("and {more} more, listed by --format json"));
+        }
+        SectionLine::With(format!("{name} ({file})"), after)
+    };
+    lines(out, story.starters.iter().map(line))
 }
 
 fn constraints(

@@ -123,6 +123,7 @@ impl EarlierTurns {
         let policies = record.header.policies.as_ref();
         let kind = match policies {
             Some(policies) if policies.kind == "task" => TurnKind::Task,
+            Some(policies) if policies.kind == "drift" => TurnKind::Drift,
             _ => TurnKind::Tracked,
         };
         let asked: HashMap<&str, _> = policies
@@ -209,11 +210,7 @@ impl WorkflowTurn {
         if is_kept {
             self.keep(last);
         } else {
-            let user = match session.login.as_str() {
-                "" => "user",
-                login => login,
-            };
-            self.triggered_by = Some(user.to_owned());
+            self.triggered_by = Some(session.asker());
             (self.kind, self.is_followup) = (last.kind, last.is_followup);
         }
         let is_known = self.triggered_by.is_some() || self.is_followup || !self.flags.is_empty();

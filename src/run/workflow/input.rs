@@ -8,9 +8,12 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::WorkflowTurn;
+use super::{TurnKind, WorkflowTurn};
 use crate::project::stack::Stack;
 use crate::run::evaluated::TurnState;
+
+/// The JSON Schema of the input.
+pub const SCHEMA: &str = include_str!("schema.json");
 
 /// A commit, as policies see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -39,6 +42,18 @@ pub struct SessionInput {
     pub teams: Vec<String>,
     /// Whether it is a CI job.
     pub machine: bool,
+}
+
+impl SessionInput {
+    /// Returns the name of the user as the one who asks for a turn.
+    pub fn asker(&self) -> String {
+        let name = if self.login.is_empty() {
+            "user"
+        } else {
+            &self.login
+        };
+        name.to_owned()
+    }
 }
 
 /// The facts of an ended turn, as far as its tool reports them.
@@ -272,7 +287,7 @@ pub fn input(turn: &WorkflowTurn, stack: &StackInput, facts: &RunFacts) -> Box<R
             state: turn.state.word(),
             branch: &facts.commit.branch,
             based_on_local_workspace: facts.is_dirty,
-            drift_detection: false,
+            drift_detection: turn.kind == TurnKind::Drift,
             flags: turn.flags.keys().map(String::as_str).collect(),
             triggered_by: turn.triggered_by.as_deref(),
             created_at: turn.created_at,

@@ -15,8 +15,8 @@ pub use self::earlier::EarlierTurns;
 pub use self::follower::{FollowedPolicy, Follower, now};
 pub use self::foreseen::{ExpectedEnd, ForeseenRun, ForeseenTurn};
 pub use self::input::{
-    ChangeAction, ChangeInput, ChangePhase, CommitInput, EntityInput, RunFacts, SessionInput,
-    StackInput, TurnFacts, id, input, workflow_entry,
+    ChangeAction, ChangeInput, ChangePhase, CommitInput, EntityInput, RunFacts, SCHEMA,
+    SessionInput, StackInput, TurnFacts, id, input, workflow_entry,
 };
 pub use self::names::{NamedStack, StackNames};
 pub use self::on_record::{RecordedStack, state_on_record};
@@ -89,24 +89,32 @@ impl WorkflowTurn {
 pub enum TurnKind {
     /// A run that deploys.
     Tracked,
+    /// A tracked run that looks for drift, and accepts it.
+    Drift,
     Task,
     /// A run that destroys the stack.
     Destroy,
 }
 
 impl TurnKind {
-    /// Returns the turn of an apply as policies see it.
-    pub fn of(operation: Operation) -> Self {
+    /// Returns the turn of an apply as policies see it. `is_refresh`: the apply only accepts drift.
+    pub fn of(operation: Operation, is_refresh: bool) -> Self {
         match operation {
             Operation::Destroy => TurnKind::Destroy,
+            _ if is_refresh => TurnKind::Drift,
             Operation::Run | Operation::Plan | Operation::Apply => TurnKind::Tracked,
         }
+    }
+
+    /// Returns whether it runs the configuration of its stack, as follow-ups do.
+    fn is_deployment(self) -> bool {
+        matches!(self, TurnKind::Tracked | TurnKind::Task)
     }
 
     /// Returns the word that policies know it by.
     pub fn word(self) -> &'static str {
         match self {
-            TurnKind::Tracked => "TRACKED",
+            TurnKind::Tracked | TurnKind::Drift => "TRACKED",
             TurnKind::Task => "TASK",
             TurnKind::Destroy => "DESTROY",
         }
@@ -320,9 +328,8 @@ impl Workflow {
                 return;
             }
         }
-        // No follow-up destroys, so none can retry a failed destroy.
-        let is_destroy = self.turns[position].kind == TurnKind::Destroy;
-        consequences.is_retried |= is_same && !is_destroy;
+        // Follow-ups deploy, so none can retry a failed destroy or refresh.
+        consequences.is_retried |= is_same && self.turns[position].kind.is_deployment();
         let number = waiting.unwrap_or(self.turns.len() - self.n_earlier);
         let follow = Follow {
             turn: TurnIndex::new(number),
@@ -367,13 +374,16 @@ impl Workflow {
     }
 
     /// Returns the number of the waiting turn of a stack, if there is one. Of a stack that is destroyed and
-    /// recreated, it is the latter turn.
+    /// recreated, it is the latter turn. A turn that only accepts drift deploys nothing, so it is none.
     fn waiting(&self, stack: StackIndex) -> Option<usize> {
         let own = self
             .of_stack(stack)
             .filter(|position| *position >= self.n_earlier);
-        let mut waiting = own.filter(|position| self.turns[*position].state == TurnState::Queued);
-        let is_made = |position: &usize| self.turns[*position].kind != TurnKind::Destroy;
+        let mut waiting = own.filter(|position| {
+            let turn = &self.turns[*position];
+            turn.state == TurnState::Queued && turn.kind != TurnKind::Drift
+        });
+        let is_made = |position: &usize| self.turns[*position].kind.is_deployment();
         let position = waiting.clone().find(is_made).or_else(|| waiting.next())?;
         Some(position - self.n_earlier)
     }

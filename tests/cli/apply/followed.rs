@@ -687,6 +687,24 @@ fn followups_run_after_a_rejected_plan() {
 }
 
 #[test]
+fn apply_with_an_answered_prompt_names_its_user_in_triggered_by() {
+    let repository = with_state(&[("/a", "")]);
+    attach(&repository, "retry", &format!("{RETRY}sample {{ true }}\n"));
+    repository.commit();
+    hook(&repository, "apply", "a", "exit 1");
+    let Some((code, said)) = answered_after(&repository, "apply", "yes\n", || ()) else {
+        return;
+    };
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(endings(&repository), ["/a failed"]);
+    let input = sample(&repository, "retry", "/a");
+    assert!(input["run"]["triggered_by"].is_string(), "{input}");
+    // No user has asked for this one.
+    assert_eq!(repository.orch("apply --auto-approve").code(), 1);
+    assert_eq!(endings(&repository), ["/a failed", "/a.2 failed"]);
+}
+
+#[test]
 fn followups_are_not_approved_by_rejecting_a_plan() {
     let repository = changed("");
     attach(

@@ -7,6 +7,7 @@ mod carried_out;
 mod conditional;
 mod destroy;
 mod drift;
+mod drift_followed;
 mod environment;
 mod file;
 mod followed;

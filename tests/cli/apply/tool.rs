@@ -19,7 +19,7 @@ hook=$ORCH_ROOT/../hooks/$1-$name
 [ ! -e "$hook" ] || . "$hook"
 real=$(cat "$world/real" 2> /dev/null)
 known=$(cat "$world/known" 2> /dev/null)
-changes() { printf '"%s":[{"address":"x.y","mode":"managed","change":{"actions":["%s"]}}]' "$1" "$2"; }
+changes() { printf '"%s":[{"address":"x.y","mode":"managed","change":{"actions":["%s"],"after":{},"after_sensitive":{}}}]' "$1" "$2"; }
 case $1 in
 init) mkdir -p .terraform ;;
 plan)
@@ -46,7 +46,16 @@ plan)
   echo "{$prior\"format_version\":\"1.2\",\"planned_values\":{}${list:+,$list}}" > "$out"
   [ -z "$list" ] || exit 2
   ;;
-show) for word; do :; done; cat "$word" ;;
+show)
+  for word; do :; done
+  if [ "$word" = -json ]; then
+    printf '{"format_version":"1.0","values":{"outputs":{"id":{"sensitive":false,"value":"%s"}},"root_module":{"resources":[' "$known"
+    [ -z "$known" ] || printf '{"address":"x.y","values":{"id":"%s","key":"hunter2"},"sensitive_values":{"key":true}}' "$known"
+    echo ']}}}'
+  else
+    cat "$word"
+  fi
+  ;;
 apply)
   for word; do :; done
   if grep -q resource_drift "$word"; then
@@ -116,6 +125,48 @@ fn policies_fail_on_unreadable_plans() {
     assert!(output.to_string().contains(problem), "{output}");
     assert_ne!(output.code(), 0, "{output}");
     assert_eq!(world(&repository, "b", "real"), None);
+}
+
+#[test]
+fn policies_see_values_after_the_apply_and_only_they_cost_a_command() {
+    let repository = project(&[("/a", ""), ("/b", "")]);
+    let policy = r#"
+package keep
+import rego.v1
+flag contains flag if {
+    some change in input.run.changes
+    flag := sprintf("%s %s", [change.phase, json.marshal(change.entity.data)])
+}
+"#;
+    repository.write("/a/keep.rego", policy);
+    let block = "policy \"trigger\" \"keep\" { file = \"keep.rego\" }\n";
+    repository.write("/a/keep.orch.hcl", block);
+    repository.commit();
+    let said = done(&repository, "apply --auto-approve");
+    let states = |name: &str| {
+        let line = format!("{name}: show -json");
+        super::log(&repository)
+            .iter()
+            .filter(|it| **it == line)
+            .count()
+    };
+    assert_eq!(states("a"), 1, "{said}");
+    assert_eq!(states("b"), 0);
+    let shown = repository.orch("runs show --format json").to_string();
+    let of_apply = r##"apply {\"id\":\"# 1\",\"key\":\"(sensitive)\",\"values\":{\"id\":\"# 1\",\"key\":\"(sensitive)\"}}"##;
+    assert!(shown.contains(of_apply), "{shown}");
+    assert!(shown.contains(r#"plan {\"values\":{}}"#), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+    // The stack was applied, even if its values are unknown.
+    repository.write("/a/main.tf", "# 2\n");
+    repository.commit();
+    let no_state = "for word; do :; done\n[ \"$word\" != -json ] || exit 3\n";
+    super::hook(&repository, "show", "a", no_state);
+    let output = repository.orch("apply --auto-approve");
+    let problem = "the applied changes are unknown: the output of `show -json` is not a state";
+    assert!(output.to_string().contains(problem), "{output}");
+    assert_eq!(output.code(), 1, "{output}");
+    assert_eq!(recorded(&repository, "/a")["last"]["outcome"], "succeeded");
 }
 
 /// What exists of a stack, or what the tool knows of it: `real`, `known`.

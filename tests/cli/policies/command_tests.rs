@@ -223,20 +223,20 @@ fn policy_test_reports_the_file_and_position_of_a_problem() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/retry.rego",
-        "package retry\nodd(s) if { not startswith(s, lower(\"B\")); [i | some i in [s]; i % 2 == 0] }\n",
+        "package retry\nodd(s) if { not startswith(s, lower(\"B\")); [i | some i in [s]; i & {2} == set()] }\n",
     );
     sandbox.write(
         "/policies/retry_test.rego",
         "package retry\ntest_policy if odd(\"a\")\n\
-         test_own if { some s in [\"a\"]; [s | some s in [\"b\"]; s % 2 == 0] }\n",
+         test_own if { some s in [\"a\"]; [s | some s in [\"b\"]; s & {2} == set()] }\n",
     );
     let tested = sandbox.orch("policy test");
     assert_eq!(tested.code(), 1);
     assert_snapshot!(tested.stdout, @r#"
     ERROR  policies/retry_test.rego:2: test_policy
-      policies/retry.rego:2:64: `mod` expects numeric argument. Got `"a"` instead
+      policies/retry.rego:2:64: `intersection` expects set argument. Got `"a"` instead
     ERROR  policies/retry_test.rego:3: test_own
-      policies/retry_test.rego:3:54: `mod` expects numeric argument. Got `"b"` instead
+      policies/retry_test.rego:3:54: `intersection` expects set argument. Got `"b"` instead
     --------------------
     PASS: 0/2
     ERROR: 2/2

@@ -361,11 +361,11 @@ flag["unowned"] { not stacks[1].owner > 1
     assert_snapshot!(answer(policy), @"trigger: c");
     let wrong = r#"
 package p
-flag["x"] { x := ["a"][_]; not startswith(x, concat("", ["b"])); x % 2 == 0 }
+flag["x"] { x := ["a"][_]; not startswith(x, concat("", ["b"])); x & {2} == set() }
 "#;
     assert_snapshot!(answer(wrong), @r#"
     error: the policy failed
-      caused by: p.rego:3:66: `mod` expects numeric argument. Got `"a"` instead
+      caused by: p.rego:3:66: `intersection` expects set argument. Got `"a"` instead
     "#);
 }
 
@@ -464,11 +464,11 @@ fn rego_problems_with_a_shadowing_variable_name_it_and_its_position() {
     let failed = r#"
 package p
 import rego.v1
-flag contains "x" if { some s in ["b"]; some t in [s | some s in ["a"]]; _ := [s | some s in [t]; s % 2 == 0] }
+flag contains "x" if { some s in ["b"]; some t in [s | some s in ["a"]]; _ := [s | some s in [t]; s & {2} == set()] }
 "#;
     assert_snapshot!(answer(failed), @r#"
     error: the policy failed
-      caused by: p.rego:4:99: `mod` expects numeric argument. Got `"a"` instead
+      caused by: p.rego:4:99: `intersection` expects set argument. Got `"a"` instead
     "#);
     let twice = r#"
 package p

@@ -9,6 +9,8 @@ mod followed_example; // the bundled example of it
 #[cfg(unix)]
 mod halted; // runs that are ended from outside
 mod hostile; // policies that mean harm: what they are refused, and what they cost
+#[cfg(unix)]
+mod linted; // what is valid, but hardly meant
 mod loaded; // which policies load, what they are attached to, and what they answer
 mod meaning; // what policies answer where the interpreter alone answers something else
 #[cfg(unix)]

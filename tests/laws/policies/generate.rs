@@ -142,7 +142,7 @@ impl Generator {
     }
 
     fn statement(&mut self, depth: usize) -> String {
-        match self.random.below(12) {
+        match self.random.below(14) {
             0 | 1 => {
                 let collection = self.collection();
                 let name = self.fresh();
@@ -209,8 +209,57 @@ impl Generator {
                     self.random.one_of(&["n", "text", "absent"])
                 )
             }
+            11 | 12 => self.lookup(),
             _ => self.condition(depth),
         }
+    }
+
+    /// Returns statements that look for a stack by something in it.
+    fn lookup(&mut self) -> String {
+        let name = self.fresh();
+        let taken = if self.random.below(2) == 0 {
+            format!("some {name} in input.stacks")
+        } else {
+            format!("{name} := input.stacks[_]")
+        };
+        self.variables.push(name.clone());
+        let wanted = self.random.one_of(&[
+            "\"prod\"",
+            "sprintf(\"after:%s\", [input.by.y.id])",
+            "concat(\":\", [\"after\", \"net\"])",
+            "input.by.x.id",
+            "input.absent",
+            "\"app\"",
+            "input.n",
+        ]);
+        let found = match self.random.below(7) {
+            0 => format!("{wanted} in {name}.labels"),
+            1 => format!("{name}.labels[_] == {wanted}"),
+            2 => format!("{name}.id == {wanted}"),
+            3 => format!("{wanted} = {name}.size"),
+            4 => {
+                let label = self.fresh();
+                format!("some {label} in {name}.labels; {label} == {wanted}")
+            }
+            5 => {
+                let (given, label) = (self.fresh(), self.fresh());
+                format!("{given} := {wanted}; {label} := {name}.labels[_]; {label} == {given}")
+            }
+            _ => {
+                let (label, parts) = (self.fresh(), self.fresh());
+                let wanted = self
+                    .random
+                    .one_of(&["input.by.y.id", "\"pro\"", "input.text"]);
+                let split = self.random.one_of(&[
+                    "split(trim_prefix(LABEL, \"after:\"), \",\")",
+                    "split(LABEL, \"d\")",
+                    "split(LABEL, \"\")",
+                ]);
+                let split = split.replace("LABEL", &label);
+                format!("{label} := {name}.labels[_]; {parts} := {split}; {wanted} == {parts}[_]")
+            }
+        };
+        format!("{taken}; {found}")
     }
 
     fn condition(&mut self, depth: usize) -> String {
@@ -245,7 +294,7 @@ impl Generator {
             return self.leaf();
         }
         let inner = depth - 1;
-        match self.random.below(12) {
+        match self.random.below(15) {
             0 => format!("count({})", self.any()),
             1 => format!(
                 "({} {} {})",
@@ -295,6 +344,17 @@ impl Generator {
                 self.random.one_of(&["\"-\"", "\"\"", "\"e\""])
             ),
             10 => format!("concat(\",\", {})", self.any()),
+            11 => format!("-count({})", self.any()),
+            12 => format!(
+                "sprintf(\"{}\", [{}])",
+                self.random.one_of(&["%x", "%b", "%.3X", "%8.2x"]),
+                self.any()
+            ),
+            13 => format!(
+                "crypto.hmac.{}({}, \"key\")",
+                self.random.one_of(&["md5", "sha1", "sha256", "sha512"]),
+                self.any()
+            ),
             _ if self.variables.iter().any(|name| name == "s") => self.leaf(),
             _ => format!("{}({})", self.random.one_of(&["f", "g"]), self.term(inner)),
         }

@@ -26,9 +26,9 @@ impl<'p> ApplyDirector<'_, 'p> {
 
     pub(super) fn check_before(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &self.turns[number];
-        // A destroy has no conditions. A replaced stack is checked when it is recreated, unless a
+        // A destroy or a refresh has no conditions. A replaced stack is checked when it is recreated, unless a
         // condition is already known to fail.
-        if turn.operation == Operation::Destroy {
+        if turn.operation == Operation::Destroy || turn.asked == AskedAction::Refresh {
             return Ok(());
         }
         self.check(number, ConditionKind::Precondition, &SelfValue::Nothing)

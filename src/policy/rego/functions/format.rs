@@ -6,8 +6,7 @@ use regorus::Value;
 
 use super::written::{quoted, write_value};
 
-/// Returns the text of a format and its arguments; `None` for what is no format, and for floating-point
-/// numbers in other bases than ten.
+/// Returns the text of a format and its arguments; `None` for what is no format.
 pub(super) fn sprintf(arguments: &[Value]) -> Option<Value> {
     let (Value::String(format), Value::Array(values)) = (&arguments[0], &arguments[1]) else {
         return None;
@@ -231,8 +230,8 @@ fn directive(spec: Spec, verb: char, value: &Argument) -> Option<String> {
         ('T', _) => text(&spec, value.type_name(), 's'),
         (_, Argument::Text(inner)) => text(&spec, inner, verb),
         (_, Argument::Integer(number)) => integer(&spec, *number, verb),
-        // In other bases than ten, and as a character, no policy wants them.
-        (_, Argument::Float(_)) if "xXb".contains(verb) => return None,
+        // No policy wants this.
+        (_, Argument::Float(_)) if spec.sharp && "xX".contains(verb) => return None,
         (_, Argument::Float(number)) => float(&spec, *number, verb),
     };
     if shown.is_some() {
@@ -366,9 +365,14 @@ fn float(spec: &Spec, number: f64, verb: char) -> Option<String> {
         'e' | 'E' => exponential(&format!("{size:.*e}", spec.precision.unwrap_or(6))),
         'f' | 'F' => format!("{size:.*}", spec.precision.unwrap_or(6)),
         'v' | 'g' | 'G' => general(size, spec.precision),
+        'b' => {
+            let (mantissa, exponent) = binary(size);
+            format!("{mantissa}p{exponent:+}")
+        }
+        'x' | 'X' => hexadecimal(size, spec.precision),
         _ => return None,
     };
-    let digits = if "EG".contains(verb) {
+    let digits = if "EGX".contains(verb) {
         digits.to_uppercase()
     } else {
         digits
@@ -383,6 +387,54 @@ fn float(spec: &Spec, number: f64, verb: char) -> Option<String> {
     } else {
         spaced(spec, &format!("{sign}{digits}"))
     })
+}
+
+/// How many bits of the mantissa of a number are written down.
+const FRACTION: u32 = 52;
+
+/// Returns a mantissa and a power of two whose product is a number.
+fn binary(size: f64) -> (u64, i64) {
+    let bits = size.to_bits();
+    let fraction = bits & ((1 << FRACTION) - 1);
+    let exponent = i64::try_from(bits >> FRACTION & 0x7ff).unwrap_or(0);
+    match exponent {
+        0 => (fraction, -1074),
+        exponent => (fraction | 1 << FRACTION, exponent - 1075),
+    }
+}
+
+/// Returns 2.5 as `0x1.4p+01`.
+fn hexadecimal(size: f64, precision: Option<usize>) -> String {
+    let (mut mantissa, mut exponent) = binary(size);
+    while mantissa > 0 && mantissa >> FRACTION == 0 {
+        (mantissa, exponent) = (mantissa << 1, exponent - 1);
+    }
+    exponent = if mantissa == 0 {
+        0
+    } else {
+        exponent + i64::from(FRACTION)
+    };
+    let n_digits = FRACTION as usize / 4;
+    if let Some(precision) = precision.filter(|precision| *precision < n_digits) {
+        let dropped = 4 * (n_digits - precision);
+        let (half, rest) = (1 << (dropped - 1), mantissa & ((1 << dropped) - 1));
+        mantissa >>= dropped;
+        // Of two equally close ones, the even one.
+        mantissa += u64::from(rest > half || rest == half && mantissa & 1 == 1);
+        mantissa <<= dropped;
+        if mantissa >> (FRACTION + 1) > 0 {
+            (mantissa, exponent) = (mantissa >> 1, exponent + 1);
+        }
+    }
+    let fraction = format!("{:013x}", mantissa & ((1 << FRACTION) - 1));
+    let fraction = match precision {
+        Some(precision) => format!("{fraction:0<precision$}")[..precision].to_owned(),
+        None => fraction.trim_end_matches('0').to_owned(),
+    };
+    let point = if fraction.is_empty() { "" } else { "." };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let first = mantissa >> FRACTION;
+    format!("0x{first}{point}{fraction}p{sign}{:02}", exponent.abs())
 }
 
 /// Returns `1.5e7` as `1.5e+07`.

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use regorus::{Engine, Value};
 
+use super::arithmetic;
 use crate::policy::Dialect;
 
 /// Functions that only Rego v0 has.
@@ -33,9 +34,17 @@ type Function = fn(&[Value]) -> Option<Value>;
 /// Adds the functions of this version of the language.
 pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
     let mut functions: Vec<(&str, u8, Function)> = vec![
+        (arithmetic::FUNCTION, 3, arithmetic::arithmetic),
         ("array.flatten", 1, flatten),
         ("crypto.md5", 1, |it| {
             Some(digest::<md5::Md5>(&it[0])?.into())
+        }),
+        ("crypto.hmac.md5", 2, |it| hmac::<md5::Md5>(it, 64)),
+        ("crypto.hmac.sha1", 2, |it| hmac::<sha1::Sha1>(it, 64)),
+        ("crypto.hmac.sha256", 2, |it| hmac::<sha2::Sha256>(it, 64)),
+        ("crypto.hmac.sha512", 2, |it| hmac::<sha2::Sha512>(it, 128)),
+        ("crypto.sha1", 1, |it| {
+            Some(digest::<sha1::Sha1>(&it[0])?.into())
         }),
         ("crypto.sha256", 1, |it| {
             Some(digest::<sha2::Sha256>(&it[0])?.into())
@@ -134,11 +143,29 @@ fn flatten(arguments: &[Value]) -> Option<Value> {
 
 /// Returns the digest of a text in hexadecimal digits.
 fn digest<D: sha2::Digest>(value: &Value) -> Option<String> {
+    Some(hex(&D::digest(value.as_string().ok()?.as_bytes())))
+}
+
+/// Returns the digest of a text with a key, as RFC 2104 has it, for a digest of blocks of this many bytes.
+fn hmac<D: sha2::Digest>(arguments: &[Value], n_block: usize) -> Option<Value> {
+    let [text, key] = [&arguments[0], &arguments[1]].map(|it| it.as_string().ok());
+    let (text, mut key) = (text?.as_bytes(), key?.as_bytes().to_vec());
+    if key.len() > n_block {
+        key = D::digest(&key).to_vec();
+    }
+    key.resize(n_block, 0);
+    let padded = |pad: u8| key.iter().map(|byte| byte ^ pad).collect::<Vec<u8>>();
+    let inner = D::digest([&padded(0x36), text].concat());
+    let outer = D::digest([&padded(0x5c)[..], &inner].concat());
+    Some(hex(&outer).into())
+}
+
+fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for byte in D::digest(value.as_string().ok()?.as_bytes()) {
+    for byte in bytes {
         _ = write!(text, "{byte:02x}");
     }
-    Some(text)
+    text
 }
 
 fn set_diff(arguments: &[Value]) -> Option<Value> {

@@ -282,9 +282,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
     if context.project.settings.state.is_none() {
         request.select.check_fetch()?;
     }
-    // A refresh has no follow-ups.
-    let is_refresh = request.options.mode == PlanMode::RefreshOnly;
-    let policies = match request.policies.filter(|_| !is_refresh) {
+    let policies = match request.policies {
         // Their errors are shown before the plan is approved.
         Some(options) => context.apply_policies(options)?,
         None => None,

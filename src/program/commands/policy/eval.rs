@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use orch::command::scenario::Scenario;
 use orch::error::ErrorKind;
 use orch::exit::ExitStatus;
 use orch::policy::{Dialect, PolicyNumber, PolicyOutput, Problem, Worker};
@@ -15,8 +16,8 @@ use orch::report::write_answer;
 use orch::run::policies;
 use serde_json::value::RawValue;
 
+use super::end_state::EndState;
 use super::samples;
-use super::scenario::{EndState, Scenario};
 use crate::program::commands::format::Format;
 use crate::program::commands::{CommandContext, Reads, working_directory};
 use crate::program::console;
@@ -120,10 +121,10 @@ fn of_file(chdir: &[PathBuf], written: &str) -> Result<Evaluated> {
     let text = policies::read(&path, None).map_err(|problem| wrong(format!(" {problem}")))?;
     let mut worker = policies::worker()?;
     match policies::load(&mut worker, written, &text, TIMEOUT)? {
-        Ok((number, dialect)) => Ok(Evaluated {
+        Ok((number, outline)) => Ok(Evaluated {
             worker,
             number,
-            dialect,
+            dialect: outline.dialect,
             file: written.to_owned(),
             timeout: TIMEOUT,
         }),
@@ -161,7 +162,7 @@ fn of_project(chdir: &[PathBuf], name: &str) -> Result<Evaluated> {
     Ok(Evaluated {
         worker: found.worker,
         number: policy.number,
-        dialect: policy.dialect,
+        dialect: policy.outline.dialect,
         file: block.file.value.as_str().trim_start_matches('/').to_owned(),
         timeout: block.timeout,
     })
@@ -183,7 +184,7 @@ fn in_scenario(
     let facts = context.run_facts(&[])?;
     let mut scenario = Scenario::new(&context.project, policy.worker, facts);
     let asked = (policy.number, policy.timeout);
-    let evaluated = scenario.evaluate(asked, (stack, state), None)?;
+    let evaluated = scenario.evaluate(asked, (stack, state.turn_state()), None)?;
     policy.worker = scenario.into_worker();
     Ok((policy, evaluated))
 }

@@ -4,11 +4,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
+use orch::command::scenario::Scenario;
 use orch::exit::ExitStatus;
 use orch::run::policies;
 
+use super::end_state::EndState;
 use super::eval::one_stack;
-use super::scenario::{EndState, Scenario};
 use crate::program::commands::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
@@ -34,7 +35,7 @@ pub(super) fn input(chdir: &[PathBuf], args: &PolicyInputArgs) -> Result<ExitSta
     let stack = one_stack(&context, &args.stack)?;
     let facts = context.run_facts(&[])?;
     let mut scenario = Scenario::new(&context.project, policies::worker()?, facts);
-    let text = scenario.input(stack, args.state);
+    let text = scenario.input(stack, args.state.turn_state());
     let input: serde_json::Value = serde_json::from_str(&text).map_err(anyhow::Error::from)?;
     let mut out = console::stdout();
     serde_json::to_writer_pretty(&mut out, &input).map_err(anyhow::Error::from)?;

@@ -1,10 +1,10 @@
 //! `orch policy`
 
+mod end_state;
 mod eval;
 mod graph;
 mod input;
 mod samples;
-mod scenario;
 mod schema;
 mod test;
 mod validate;

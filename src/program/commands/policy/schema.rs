@@ -4,12 +4,10 @@ use std::io::Write as _;
 
 use clap::Args;
 use orch::exit::ExitStatus;
+use orch::run::workflow::SCHEMA;
 
 use crate::program::console;
 use crate::program::error::Result;
-
-/// The JSON Schema of the input of policies.
-const SCHEMA: &str = include_str!("schema.json");
 
 /// Print the JSON Schema of the input of policies
 ///

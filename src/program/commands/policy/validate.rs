@@ -27,6 +27,7 @@ pub(super) fn validate(chdir: &[PathBuf], args: &PolicyValidateArgs) -> Result<E
     let document = args.format.document(JsonDocument::Policies);
     let mut context = CommandContext::new(chdir, document, Reads::CONFIGURATION)?;
     let policies = context.load_policies(|_, _| true)?;
+    context.lint_policies(&policies);
     context.report()?;
     let stacks = &context.project.stacks;
     let mut valid = Vec::new();
@@ -48,7 +49,7 @@ pub(super) fn validate(chdir: &[PathBuf], args: &PolicyValidateArgs) -> Result<E
         valid.push(ValidPolicy {
             name: &block.name.value,
             file: block.file.value.as_str(),
-            dialect: policy.dialect,
+            dialect: policy.outline.dialect,
             stacks: of_stacks.map(|(_, stack)| &stack.path).collect(),
             modules: modules
                 .filter(|module| attached.to_module(module).contains(&position))

@@ -1,0 +1,359 @@
+//! Makes policies look up the stacks that they compare with something, instead of going through all of them.
+//!
+//! In a body with `some s in input.stacks` and `label in s.labels`, stacks without the label add nothing. So the text
+//! that is evaluated is `s := orch.stacks_with(["item", "labels"], label)[_]` and `label in s.labels`. The other
+//! statements stay as they are, so only what is looked up must have the same value before the stack is known: it is made
+//! of `input`, rules, literals and functions of the language.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use regorus::unstable::{
+    AssignOp, BoolOp, Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead,
+};
+
+use super::builtins;
+use super::checks::path;
+use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::heads::indices;
+use super::input_stacks::{FUNCTION, VOLATILE};
+use super::parts::parts;
+use super::references::{declared, names, pattern_names};
+
+/// Returns the text of a module that looks stacks up, or `None` if it looks for none.
+pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
+    let mut queries = Queries::default();
+    for rule in &module.policy {
+        if let Rule::Spec { head, bodies, .. } = &**rule {
+            let (refr, key, assign) = match head {
+                RuleHead::Set { refr, key, .. } => (refr, key.as_ref(), None),
+                RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
+                    (refr, None, assign.as_ref())
+                }
+            };
+            if let RuleHead::Func { args, .. } = head {
+                for argument in args {
+                    pattern_names(argument, &mut queries.declared);
+                }
+            }
+            let mut values = indices(refr);
+            values.extend(key.map(|key| &**key));
+            let assigned = bodies.iter().filter_map(|body| body.assign.as_ref());
+            values.extend(assigned.chain(assign).map(|it| &*it.value));
+            for value in values {
+                queries.expression(value);
+            }
+            for body in bodies {
+                queries.query(&body.query);
+            }
+        }
+    }
+    // A replaced input has other stacks, and a print of each stack is not one of each that is found.
+    if queries.replaces_or_prints {
+        return None;
+    }
+    // A variable may hide a rule.
+    let mut names = names(module);
+    names.retain(|name| !queries.declared.contains(name));
+    let reader = Reader { text, names };
+    let edits = queries.all.iter().flat_map(|query| reader.edits(query));
+    Edited::new(text, edits.collect())
+}
+
+/// All queries of a module.
+#[derive(Default)]
+struct Queries<'m> {
+    all: Vec<&'m Query>,
+    /// The variables that they, and the arguments of functions, declare.
+    declared: HashSet<String>,
+    /// Whether there is a `with`, or a call of `print` or `trace`.
+    replaces_or_prints: bool,
+}
+
+impl<'m> Queries<'m> {
+    fn query(&mut self, query: &'m Query) {
+        self.all.push(query);
+        for statement in &query.stmts {
+            self.replaces_or_prints |= !statement.with_mods.is_empty();
+            declared(&statement.literal, &mut self.declared);
+            match &statement.literal {
+                Literal::SomeVars { .. } => {}
+                Literal::SomeIn { collection, .. } => self.expression(collection),
+                Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr),
+                Literal::Every {
+                    key,
+                    value,
+                    domain,
+                    query,
+                    ..
+                } => {
+                    let names = key.iter().chain([value]);
+                    self.declared.extend(names.map(|it| it.text().to_owned()));
+                    self.expression(domain);
+                    self.query(query);
+                }
+            }
+        }
+    }
+
+    fn expression(&mut self, expression: &'m Expr) {
+        match expression {
+            Expr::ArrayCompr { query, .. }
+            | Expr::SetCompr { query, .. }
+            | Expr::ObjectCompr { query, .. } => self.query(query),
+            Expr::Call { fcn, .. } => {
+                let mut name = String::new();
+                path(fcn, &mut name);
+                self.replaces_or_prints |= matches!(name.as_str(), "print" | "trace");
+            }
+            _ => {}
+        }
+        for part in parts(expression) {
+            self.expression(part);
+        }
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    /// The names of rules and imports that no variable hides.
+    names: HashSet<String>,
+}
+
+/// What is looked up: the text of the words for it, and where the text of the value is.
+struct Found {
+    words: Vec<Piece>,
+    wanted: Range<usize>,
+}
+
+impl Reader<'_> {
+    fn edits(&self, query: &Query) -> Vec<Edit> {
+        let statements = query.stmts.iter().enumerate();
+        let edits = statements.filter_map(|(position, statement)| {
+            let stack = taken(statement)?;
+            // Before it, the name may mean something else.
+            let others = &query.stmts[position + 1..];
+            let mut found = others
+                .iter()
+                .filter_map(|it| self.looked_up(it, stack, query));
+            let Found { words, wanted } = found.next()?;
+            let mut by = vec![Piece::Own(format!("{stack} := {FUNCTION}(["))];
+            by.extend(words);
+            by.push(Piece::Own("], ".to_owned()));
+            by.push(Piece::From(wanted));
+            by.push(Piece::Own(")[_]".to_owned()));
+            let replaced = with_quotes(self.text, range(&statement.span));
+            Some(Edit { replaced, by })
+        });
+        edits.collect()
+    }
+
+    /// Returns what a statement looks for in a stack.
+    fn looked_up(&self, statement: &LiteralStmt, stack: &str, query: &Query) -> Option<Found> {
+        let Literal::Expr { expr, .. } = &statement.literal else {
+            return None;
+        };
+        match &**expr {
+            Expr::Membership {
+                key: None,
+                value,
+                collection,
+                ..
+            } => self.item(collection, value, stack, query),
+            Expr::BoolExpr {
+                op: BoolOp::Eq,
+                lhs,
+                rhs,
+                ..
+            }
+            | Expr::AssignExpr {
+                op: AssignOp::Eq,
+                lhs,
+                rhs,
+                ..
+            } => [(lhs, rhs), (rhs, lhs)]
+                .into_iter()
+                .find_map(|(own, wanted)| {
+                    if let Some(field) = field(own, stack) {
+                        let words = vec![Piece::Own(format!("\"value\", \"{field}\""))];
+                        let wanted = self.wanted(wanted, query)?;
+                        return Some(Found { words, wanted });
+                    }
+                    if let Some(field) = variable(own).and_then(|it| each_of(it, stack, query)) {
+                        let words = vec![Piece::Own(format!("\"item\", \"{field}\""))];
+                        let wanted = self.wanted(wanted, query)?;
+                        return Some(Found { words, wanted });
+                    }
+                    self.item(each(own)?, wanted, stack, query)
+                }),
+            _ => None,
+        }
+    }
+
+    /// Returns what is looked for among the items of a collection: those of a field, or parts of these.
+    fn item(&self, collection: &Expr, wanted: &Expr, stack: &str, query: &Query) -> Option<Found> {
+        let wanted = self.wanted(wanted, query)?;
+        if let Some(field) = field(collection, stack) {
+            let words = vec![Piece::Own(format!("\"item\", \"{field}\""))];
+            return Some(Found { words, wanted });
+        }
+        // `split(trim_prefix(label, "prefix"), ",")`, with or without a prefix.
+        let parts = assigned(variable(collection)?, query)?;
+        let [of, separator] = self.arguments(parts, "split")?;
+        let (of, prefix) = match self.arguments(of, "trim_prefix") {
+            Some([of, prefix]) => (of, Some(prefix)),
+            None => (of, None),
+        };
+        let field = each_of(variable(of)?, stack, query)?;
+        let mut words = vec![Piece::Own(format!("\"part\", \"{field}\", "))];
+        words.push(match prefix {
+            Some(prefix) => self.literal(prefix)?,
+            None => Piece::Own("\"\"".to_owned()),
+        });
+        words.push(Piece::Own(", ".to_owned()));
+        words.push(self.literal(separator)?);
+        Some(Found { words, wanted })
+    }
+
+    /// Returns the two arguments of a call of this function of the language.
+    fn arguments<'e>(&self, call: &'e Expr, function: &str) -> Option<[&'e Expr; 2]> {
+        let Expr::Call { fcn, params, .. } = call else {
+            return None;
+        };
+        let is_it = variable(fcn) == Some(function) && !self.names.contains(function);
+        match &params[..] {
+            [one, other] if is_it => Some([one, other]),
+            _ => None,
+        }
+    }
+
+    /// Returns the text of a literal that is not empty.
+    fn literal(&self, expression: &Expr) -> Option<Piece> {
+        let (Expr::String { value, span, .. } | Expr::RawString { value, span, .. }) = expression
+        else {
+            return None;
+        };
+        let is_empty = value.as_string().is_ok_and(|text| text.is_empty());
+        (!is_empty).then(|| Piece::From(with_quotes(self.text, range(span))))
+    }
+
+    /// Returns where the text of an expression is whose value doesn't depend on a stack. A variable stands for what it
+    /// is given.
+    fn wanted(&self, expression: &Expr, query: &Query) -> Option<Range<usize>> {
+        let given = variable(expression).filter(|name| !self.is_known(name));
+        let expression = match given {
+            Some(name) => assigned(name, query)?,
+            None => expression,
+        };
+        self.is_known_before(expression)
+            .then(|| with_quotes(self.text, range(expression.span())))
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        name == "input" || self.names.contains(name)
+    }
+
+    fn is_known_before(&self, expression: &Expr) -> bool {
+        let are_known = || {
+            parts(expression)
+                .into_iter()
+                .all(|it| self.is_known_before(it))
+        };
+        match expression {
+            Expr::String { .. } | Expr::RawString { .. } | Expr::Number { .. } => true,
+            Expr::Var { span, .. } => self.is_known(span.text()),
+            Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Array { .. } => are_known(),
+            Expr::Call { fcn, .. } => {
+                let mut name = String::new();
+                path(fcn, &mut name);
+                let root = name.split('.').next().unwrap_or_default();
+                builtins::is_allowed(&name) && !self.names.contains(root) && are_known()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Returns the name that a statement gives each stack.
+fn taken(statement: &LiteralStmt) -> Option<&str> {
+    let (name, collection) = match &statement.literal {
+        Literal::SomeIn {
+            key: None,
+            value,
+            collection,
+            ..
+        } => (variable(value)?, &**collection),
+        Literal::Expr { expr, .. } => match &**expr {
+            Expr::AssignExpr {
+                op: AssignOp::ColEq,
+                lhs,
+                rhs,
+                ..
+            } => (variable(lhs)?, each(rhs)?),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let is_stacks = field(collection, "input") == Some("stacks");
+    (is_stacks && name != "_").then_some(name)
+}
+
+fn variable(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Var { span, .. } => Some(span.text()),
+        _ => None,
+    }
+}
+
+/// Returns the collection of `collection[_]`.
+fn each(expression: &Expr) -> Option<&Expr> {
+    match expression {
+        Expr::RefBrack { refr, index, .. } if variable(index) == Some("_") => Some(refr),
+        _ => None,
+    }
+}
+
+/// Returns the field of `name.field`, unless it changes during a run.
+fn field<'e>(expression: &'e Expr, name: &str) -> Option<&'e str> {
+    match expression {
+        Expr::RefDot { refr, field, .. } if variable(refr) == Some(name) => {
+            Some(field.0.text()).filter(|field| !VOLATILE.contains(field))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the field of a stack that a variable goes through.
+fn each_of<'q>(name: &str, stack: &str, query: &'q Query) -> Option<&'q str> {
+    let mut taken = query.stmts.iter().filter_map(|it| match &it.literal {
+        Literal::SomeIn {
+            key: None,
+            value,
+            collection,
+            ..
+        } if variable(value) == Some(name) => Some(&**collection),
+        _ => None,
+    });
+    let collection = taken.next();
+    let collection = collection.or_else(|| each(assigned(name, query)?))?;
+    field(collection, stack)
+}
+
+/// Returns what a statement of a query gives a variable by `:=`.
+fn assigned<'q>(name: &str, query: &'q Query) -> Option<&'q Expr> {
+    let mut given = query.stmts.iter().filter_map(|statement| {
+        let Literal::Expr { expr, .. } = &statement.literal else {
+            return None;
+        };
+        match &**expr {
+            Expr::AssignExpr {
+                op: AssignOp::ColEq,
+                lhs,
+                rhs,
+                ..
+            } if variable(lhs) == Some(name) => Some(&**rhs),
+            _ => None,
+        }
+    });
+    given.next()
+}
