@@ -76,7 +76,7 @@ const OF_COMMAND: [&str; 16] = [
     after_help = EXPORT_EXAMPLES,
     after_long_help = format!("{EXPORT_EXAMPLES}\n\n{SEE_SELECTION}")
 )]
-pub(crate) struct ExportArgs {
+pub(crate) struct EngineExportArgs {
     /// Where the pipeline will run
     #[arg(value_enum)]
     pub(crate) engine: EngineArg,
@@ -175,7 +175,7 @@ impl EngineArg {
     }
 }
 
-pub(super) fn export(chdir: &[PathBuf], args: &ExportArgs) -> Result<ExitStatus> {
+pub(super) fn export(chdir: &[PathBuf], args: &EngineExportArgs) -> Result<ExitStatus> {
     let directory = working_directory(chdir)?;
     let order = args.order_file();
     let options = ExportOptions {
@@ -213,7 +213,7 @@ pub(super) fn export(chdir: &[PathBuf], args: &ExportArgs) -> Result<ExitStatus>
 }
 
 /// Exports a command in the selected stacks.
-fn command(chdir: &[PathBuf], options: &ExportOptions, args: &ExportArgs) -> Result<Export> {
+fn command(chdir: &[PathBuf], options: &ExportOptions, args: &EngineExportArgs) -> Result<Export> {
     let command = ExportedCommand {
         words: args.command.clone(),
         is_eval: args.eval,
@@ -250,7 +250,7 @@ fn plan(
     context.ask(|context| context.export_plan(options, &saved, file.as_os_str(), sha256))
 }
 
-impl ExportArgs {
+impl EngineExportArgs {
     fn settings(&self) -> RunSettings {
         RunSettings {
             on_error: self.on_error.map(OnErrorArg::on_error),

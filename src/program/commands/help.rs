@@ -115,7 +115,7 @@ const GROUPS: [Group; 8] = [
         &["trigger", "policy"],
         &["triggers", "policies", "followups"],
     ),
-    ("In CI", &[], &["ci", "pipelines"]),
+    ("In CI", &["export"], &["ci", "pipelines", "engines"]),
     (
         "Move here",
         &[],

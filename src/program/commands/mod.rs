@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Destroy(Box<apply::DestroyArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
-    Export(Box<export::ExportArgs>),
+    Export(Box<export::EngineExportArgs>),
     State(state::StateArgs),
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
