@@ -9,6 +9,7 @@ pub mod apply;
 mod begin;
 mod changes;
 pub mod export;
+pub mod job;
 pub mod load;
 pub mod plan;
 mod released;

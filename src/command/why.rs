@@ -10,8 +10,8 @@ use crate::context::{Context, CyclesAre};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::host::host_environment;
 use crate::project::stack::StackIndex;
-use crate::report::{Ordered, Story};
-use crate::selection::attached::Attached;
+use crate::report::{OrderExplanation, Story};
+use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::{Query, Selection};
 use crate::selection::why::{Why, WhyQuestion, chain};
 
@@ -25,10 +25,10 @@ pub enum Explanation {
 pub struct StackExplanation {
     query: Query,
     selection: Selection,
-    answers: Vec<Answer>,
+    answers: Vec<ExplainedStack>,
 }
 
-struct Answer {
+struct ExplainedStack {
     stack: StackIndex,
     why: Why,
     ignored_variables: Vec<Use>,
@@ -39,7 +39,7 @@ impl StackExplanation {
     /// Calls a function with the story of each stack.
     pub fn with_stories<T>(&self, context: &Context, call: impl FnOnce(&[Story<'_>]) -> T) -> T {
         let project = &context.project;
-        let attached = Attached::resolve(project, &mut Vec::new());
+        let attached = PolicyAttachments::resolve(project, &mut Vec::new());
         let uncounted = self
             .query
             .changed
@@ -117,7 +117,7 @@ impl Context {
             mark_ignored(project, stack, &mut inputs);
             let why = explanation.question(self, stack).answer(inputs);
             let unknown_paths = unknown_paths(project, listing, &[stack]).context(failed)?;
-            explanation.answers.push(Answer {
+            explanation.answers.push(ExplainedStack {
                 stack,
                 why,
                 ignored_variables: ignored_variables(project, stack),
@@ -136,8 +136,8 @@ impl Context {
     }
 
     /// Explains why the first stack runs after the second.
-    pub fn order_of(&self, [later, earlier]: [StackIndex; 2]) -> Ordered<'_> {
-        Ordered {
+    pub fn order_of(&self, [later, earlier]: [StackIndex; 2]) -> OrderExplanation<'_> {
+        OrderExplanation {
             project: &self.project,
             later,
             earlier,

@@ -25,7 +25,7 @@ use crate::run::workflow::{
     self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, StackNames, Workflow,
     WorkflowTurn,
 };
-use crate::selection::attached::Attached;
+use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::Query;
 
 /// The journal's word for turns that deploy.
@@ -261,7 +261,7 @@ impl EarlierWorkflow {
     /// Takes the turns of a workflow's runs, the first run first.
     pub(crate) fn new(project: &Project, records: &[&RunRecord], record: PoliciesRecord) -> Self {
         let mut turns = EarlierTurns::new(records, &project.stacks);
-        let attached = Attached::resolve(project, &mut Vec::new());
+        let attached = PolicyAttachments::resolve(project, &mut Vec::new());
         let all = &turns.turns;
         let is_asked = |position: &usize| {
             let stack = all[*position].stack;

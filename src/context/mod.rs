@@ -12,10 +12,10 @@ mod own_files;
 mod private_folder;
 mod report;
 mod rollback;
-mod standings;
 mod state;
 mod state_errors;
 mod state_snapshot;
+mod statuses;
 mod unmatched_filters;
 
 use std::mem::ManuallyDrop;
@@ -31,14 +31,14 @@ pub(crate) use self::own_files::{PLAN_MARK, seal, seal_of};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
-pub use self::standings::{no_status, state_config};
-pub use self::state::{Entries, Opened, failing_note};
+pub use self::state::{Entries, OpenedState, failing_note};
 pub use self::state_errors::{
     clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
     other_copies, quoted,
 };
 pub use self::state_snapshot::StateSnapshot;
-use crate::change::SinceBase;
+pub use self::statuses::{no_status, state_config};
+use crate::change::ChangeBase;
 use crate::diagnostic::{self, Diagnostic};
 use crate::notice::Notices;
 use crate::project::Problems;
@@ -107,10 +107,10 @@ impl Context {
     }
 
     /// Reports the base of the changes.
-    pub fn report_base(&self, base: &SinceBase) {
+    pub fn report_base(&self, base: &ChangeBase) {
         let (base, reason) = match base {
-            SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
-            SinceBase::Applied(base) => ("applied", base.to_string()),
+            ChangeBase::Commit(base) => (base.commit.short(), base.reason.clone()),
+            ChangeBase::Applied(base) => ("applied", base.to_string()),
         };
         self.notices.base(base, &reason);
     }

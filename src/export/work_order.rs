@@ -11,7 +11,10 @@ use super::limits::Engine;
 use super::{JobGraph, PipelineJob};
 use crate::context::{seal, seal_of};
 use crate::path::StackPath;
+use crate::project::config::RecordKind;
 use crate::record::journal::{Argument, SettingsRecord};
+use crate::run::schedule::OnError;
+use crate::run::settings::RunSettings;
 
 /// The format that is written. Within a number, fields are only added.
 pub(super) const FORMAT: u32 = 1;
@@ -261,6 +264,29 @@ impl WorkOrder {
             return Err("a turn belongs to no job, or to several".to_owned());
         }
         Ok(())
+    }
+
+    /// Returns the settings of the run.
+    ///
+    /// # Errors
+    ///
+    /// If a later version of `orch` wrote them.
+    pub fn run_settings(&self) -> Result<RunSettings, String> {
+        let on_error = OnError::recorded(&self.settings.on_error)
+            .map_err(|word| format!("its `on_error` is `{word}`"))?;
+        let recording = self
+            .settings
+            .recording
+            .as_ref()
+            .map(RecordKind::from_journal);
+        let recording = recording
+            .transpose()
+            .map_err(|word| format!("its `recording` is `{word}`"))?;
+        Ok(RunSettings {
+            on_error: Some(on_error),
+            recording,
+            ..RunSettings::recorded(&self.settings)
+        })
     }
 
     pub fn job(&self, id: &str) -> Option<&OrderedJob> {

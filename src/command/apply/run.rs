@@ -194,7 +194,7 @@ impl Apply<'_> {
         };
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
-            allow_concurrent: false,
+            allow_concurrent: self.part.is_some(),
             uncommitted: verified.uncommitted.clone(),
             is_reported: false,
             events: None,

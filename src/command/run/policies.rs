@@ -135,7 +135,7 @@ fn without_policies(options: &RunOptions) -> Result<PolicyRun> {
 }
 
 /// Returns the patterns that distinguish commands that apply from those that destroy.
-fn patterns(context: &Context) -> Result<RecordPatterns> {
+pub(in crate::command) fn patterns(context: &Context) -> Result<RecordPatterns> {
     let Some(block) = &context.project.settings.state else {
         return Ok(RecordPatterns::built_in());
     };

@@ -115,7 +115,11 @@ const GROUPS: [Group; 8] = [
         &["trigger", "policy"],
         &["triggers", "policies", "followups"],
     ),
-    ("In CI", &["export"], &["ci", "pipelines", "engines"]),
+    (
+        "In CI",
+        &["export", "job", "work", "finish"],
+        &["ci", "pipelines", "engines"],
+    ),
     (
         "Move here",
         &[],

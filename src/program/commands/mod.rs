@@ -13,6 +13,7 @@ mod format;
 mod globals;
 mod graph;
 mod help;
+mod job;
 mod list;
 mod man;
 mod neighbour_flags;
@@ -67,6 +68,9 @@ pub(crate) enum Command {
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
     Export(Box<export::EngineExportArgs>),
+    Job(job::JobArgs),
+    Work(job::WorkArgs),
+    Finish(job::FinishArgs),
     State(state::StateArgs),
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
@@ -107,6 +111,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
         Command::Export(args) => export::export(&chdir, &args),
+        Command::Job(args) => job::job(&chdir, &args),
+        Command::Work(args) => job::work(&chdir, &args),
+        Command::Finish(args) => job::finish(&chdir, &args),
         Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),

@@ -140,7 +140,7 @@ fn age(wanted: &str) -> Option<usize> {
 }
 
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub struct PrunedRuns {
     /// The ids of the removed runs.
     pub removed: Vec<String>,
     pub left: usize,
@@ -277,7 +277,7 @@ impl Runs {
             // A stack may have had several turns, and others may have been added.
             _ => {
                 let mut record = self.record(id)?;
-                record.let_failures_stand();
+                record.show_unresolved_failures();
                 (record.stacks.len(), record.counts())
             }
         };
@@ -354,10 +354,10 @@ impl Runs {
 
     /// Removes all runs but the newest ones, those that are or may be in progress, and those that have
     /// left something to recover.
-    pub fn prune(&self, keep: usize) -> Pruned {
-        let mut pruned = Pruned {
+    pub fn prune(&self, keep: usize) -> PrunedRuns {
+        let mut pruned = PrunedRuns {
             left: self.ids.len(),
-            ..Pruned::default()
+            ..PrunedRuns::default()
         };
         for id in self.ids.iter().skip(keep) {
             if self.liveness(id) != Liveness::Gone || self.is_to_recover(id) {

@@ -12,6 +12,7 @@ mod file;
 mod followed;
 mod foreseen;
 mod hidden;
+mod jobs;
 mod left_out;
 mod partial;
 mod progress;

@@ -44,8 +44,8 @@ Examples:
 /// is looked up in the stack directory. Put flags of orch before the command: words after it belong
 /// to the command.
 ///
-/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal
-/// exactly once; a second signal terminates the commands, a third one kills them.
+/// After the first Ctrl-C or SIGTERM, nothing new starts, and each running command gets the signal
+/// exactly once. A second signal terminates the commands, and a third one kills them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{SEE_SELECTION}"))]

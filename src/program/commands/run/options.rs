@@ -35,6 +35,7 @@ impl RunArgs {
             is_about_changes: self.select.changed,
             lock_timeout: self.lock_timeout.unwrap_or_default(),
             fails_if_empty: self.fail_if_empty,
+            job: None,
             disabled,
         }
     }

@@ -5,7 +5,7 @@ use orch::project::config::RecordKind;
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Record the run in the state, whatever its command is: as an apply, or as a destroy
+    /// Record the run in the state, as an apply or as a destroy, with any command
     ///
     /// By default, the patterns of `record` in the configuration of the state decide. See `orch
     /// help recording`.
