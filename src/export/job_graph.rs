@@ -84,7 +84,7 @@ impl JobGraph {
             width: most_needs,
         };
         let most_edges = most(LimitKind::Edges);
-        let wanted = at_once.get().min(turns.len().max(1));
+        let wanted = at_once.get().min(turns.len().max(1)).min(most_jobs);
         let mut best: Option<(u64, usize, JobGraph)> = None;
         for height in HEIGHTS {
             let mut n_lanes = wanted;
@@ -111,7 +111,7 @@ impl JobGraph {
         let (_, n_lanes, graph) = best.expect("the jobs of a single lane are one job");
         JobGraph {
             at_once: match NonZeroUsize::new(n_lanes) {
-                Some(fewer) if n_lanes < wanted => fewer,
+                Some(fewer) if n_lanes < at_once.get().min(turns.len()) => fewer,
                 _ => at_once,
             },
             ..graph

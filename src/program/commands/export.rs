@@ -105,8 +105,8 @@ pub(crate) struct EngineExportArgs {
     #[arg(long, value_name = "FILE", required_unless_present = "out")]
     pub(crate) order: Option<PathBuf>,
 
-    /// Run at most N jobs at once [default: 20, and 64 for make]
-    #[arg(long, value_name = "N", conflicts_with = "workers")]
+    /// Run at most N jobs at once, up to 1000 [default: 20, and 64 for make]
+    #[arg(long, value_name = "N", value_parser = number_of_jobs, conflicts_with = "workers")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Instead of jobs with stacks of their own, start N equal jobs that share the stacks
@@ -286,6 +286,13 @@ impl EngineExportArgs {
             ProgramError::new(ErrorKind::Configuration, error)
         })
     }
+}
+
+/// Parses how many jobs run at once.
+fn number_of_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+    let number = text.parse().ok();
+    let number = number.filter(|number: &NonZeroUsize| number.get() <= 1000);
+    number.ok_or("not a number from 1 to 1000")
 }
 
 /// Returns the name of a further file of a pipeline: `pipeline-2.yml`.
