@@ -13,8 +13,8 @@ use sha2::{Digest as _, Sha256};
 use crate::context::{Context, FoundMove, follow_all};
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
-    Engine, ExportError, JobGraph, Jobs, OrderedOperation, OrderedRun, OrderedTurn, Pipeline,
-    Shape, Task, Template, TurnToPack, WorkOrder,
+    Engine, ExportError, JobGraph, OrderedOperation, OrderedRun, OrderedTask, OrderedTurn,
+    Pipeline, PipelineJobs, Shape, Template, TurnToPack, WorkOrder,
 };
 use crate::git::{GitError, Repository};
 use crate::plan::entry::PlanEntry;
@@ -64,7 +64,7 @@ pub struct Export {
 
 /// What is known about a run before it has jobs.
 struct RunToExport {
-    task: Task,
+    task: OrderedTask,
     on_error: OnError,
     turns: Vec<OrderedTurn>,
     edges: Vec<(usize, usize)>,
@@ -98,7 +98,7 @@ impl Context {
             operation: OrderedOperation::Run,
         };
         let run = RunToExport {
-            task: Task::Command {
+            task: OrderedTask::Command {
                 words: command.words.iter().cloned().map(Argument).collect(),
                 eval: command.is_eval,
                 reverse: command.is_reverse,
@@ -164,7 +164,7 @@ impl Context {
             },
         };
         let run = RunToExport {
-            task: Task::Plan {
+            task: OrderedTask::Plan {
                 id: plan.id.clone(),
                 sha256,
                 file: Argument(file.to_owned()),
@@ -196,26 +196,16 @@ impl Context {
         let jobs = options.jobs.or(NonZeroUsize::new(usual));
         let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
         let edges = [&run.edges[..], &run.order_only].concat();
-        let graph = match options.workers {
-            Some(_) => None,
-            None => {
-                let reserved = options.template.n_needs();
-                Some(JobGraph::new(
-                    engine,
-                    &to_pack,
-                    &edges,
-                    jobs,
-                    options.settings.jobs(),
-                    reserved,
-                ))
-            }
-        };
+        let graph = options.workers.is_none().then(|| {
+            let (parallel, reserved) = (options.settings.jobs(), options.template.n_needs());
+            JobGraph::new(engine, &to_pack, &edges, jobs, parallel, reserved)
+        });
         let directory = self.directory_of_jobs(engine)?;
         let shape = Shape {
             engine,
             jobs: match (&graph, options.workers) {
-                (Some(graph), _) => Jobs::Graph(graph),
-                (None, workers) => Jobs::Workers(workers.unwrap_or(NonZeroUsize::MIN)),
+                (Some(graph), _) => PipelineJobs::Graph(graph),
+                (None, workers) => PipelineJobs::Workers(workers.unwrap_or(NonZeroUsize::MIN)),
             },
             order: plain("the name of the work order", &options.order)?,
             directory: directory.as_deref(),
@@ -334,5 +324,7 @@ pub fn sha256_of(file: &Path) -> Result<String> {
         }
     }
     let digest = hasher.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest.iter().fold(String::new(), |digits, byte| {
+        digits + &format!("{byte:02x}")
+    }))
 }

@@ -85,7 +85,9 @@ pub(crate) fn seal_of(bytes: &[u8]) -> Option<&str> {
 
 fn digest(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |digits, byte| {
+        digits + &format!("{byte:02x}")
+    })
 }
 
 #[cfg(test)]

@@ -5,18 +5,18 @@
 use yaml_serde::{Mapping, Value};
 
 use super::limits::{Engine, LimitKind};
-use super::pipeline::{ExportError, Jobs, Shape, check, keys, yaml_file};
-use super::{Job, JobGraph};
+use super::shape::{ExportError, PipelineJobs, Shape, check, keys, yaml_file};
+use super::{JobGraph, PipelineJob};
 
 pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
     let mut steps: Vec<Value> = Vec::new();
     let last = match shape.jobs {
-        Jobs::Graph(graph) => {
+        PipelineJobs::Graph(graph) => {
             let jobs = graph.jobs.iter();
             steps.extend(jobs.map(|job| Value::from(step(shape, graph, job))));
             depends_on(graph, &graph.last, false)
         }
-        Jobs::Workers(workers) => {
+        PipelineJobs::Workers(workers) => {
             check(Engine::Buildkite, LimitKind::JobsInFile, workers.get() + 1)?;
             let mut work = of(shape, "work", &shape.command("work"), Vec::new());
             work.insert("parallelism".into(), workers.get().into());
@@ -31,7 +31,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
     Ok(files.map(file).collect())
 }
 
-fn step(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {
+fn step(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping {
     let depends_on = depends_on(graph, &job.needs, shape.stops);
     if job.turns.is_empty() {
         return of(shape, &job.id, "true", depends_on);

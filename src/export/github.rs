@@ -3,8 +3,8 @@
 use yaml_serde::{Mapping, Value};
 
 use super::limits::{Engine, LimitKind};
-use super::pipeline::{ExportError, Jobs, Shape, check, keys, yaml_file};
-use super::{Job, JobGraph};
+use super::shape::{ExportError, PipelineJobs, Shape, check, keys, yaml_file};
+use super::{JobGraph, PipelineJob};
 
 /// The condition of a job that also starts after a failure.
 const UNLESS_CANCELLED: &str = "${{ !cancelled() }}";
@@ -12,13 +12,13 @@ const UNLESS_CANCELLED: &str = "${{ !cancelled() }}";
 pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     let mut jobs = Mapping::new();
     let last = match shape.jobs {
-        Jobs::Graph(graph) => {
+        PipelineJobs::Graph(graph) => {
             for job in &graph.jobs {
                 jobs.insert(job.id.as_str().into(), graph_job(shape, graph, job).into());
             }
             needs(graph, &graph.last)
         }
-        Jobs::Workers(workers) => {
+        PipelineJobs::Workers(workers) => {
             check(Engine::Github, LimitKind::Workers, workers.get())?;
             let numbers: Vec<Value> = (1..=workers.get()).map(Value::from).collect();
             let matrix = keys([("worker", numbers.into())]);
@@ -41,7 +41,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     Ok(yaml_file(&workflow))
 }
 
-fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {
+fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping {
     let needs = needs(graph, &job.needs);
     let is_waiting = !needs.is_empty();
     let mut keys = if job.turns.is_empty() {

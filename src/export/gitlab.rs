@@ -5,8 +5,8 @@
 use yaml_serde::{Mapping, Value};
 
 use super::limits::{Engine, LimitKind};
-use super::pipeline::{ExportError, Jobs, Shape, check, keys, yaml_file};
-use super::{Job, JobGraph};
+use super::shape::{ExportError, PipelineJobs, Shape, check, keys, yaml_file};
+use super::{JobGraph, PipelineJob};
 
 /// The hidden job.
 const COMMON: &str = ".orch";
@@ -23,14 +23,14 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
         (COMMON, common.into()),
     ]);
     let last = match shape.jobs {
-        Jobs::Graph(graph) => {
+        PipelineJobs::Graph(graph) => {
             for job in &graph.jobs {
                 let id = job.id.as_str();
                 pipeline.insert(id.into(), graph_job(shape, graph, job).into());
             }
             needs(graph, &graph.last)
         }
-        Jobs::Workers(workers) => {
+        PipelineJobs::Workers(workers) => {
             check(Engine::Gitlab, LimitKind::Workers, workers.get())?;
             let mut work = of(shape, &shape.command("work"), Vec::new());
             work.insert("parallel".into(), workers.get().into());
@@ -44,7 +44,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     Ok(yaml_file(&pipeline))
 }
 
-fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {
+fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping {
     let needs = needs(graph, &job.needs);
     if job.turns.is_empty() {
         let mut barrier = of(shape, "true", needs);

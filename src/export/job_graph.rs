@@ -19,7 +19,7 @@ pub struct TurnToPack {
 
 /// A job. Without turns, it only makes others wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct PipelineJob {
     /// A text of letters, digits and `-`.
     pub id: String,
     /// Its turns by number, in the sequence of a serial run.
@@ -32,7 +32,7 @@ pub struct Job {
 /// one job, or the job of the later one waits for that of the earlier one, maybe through others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobGraph {
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<PipelineJob>,
     /// The jobs that the last job of the pipeline waits for, by position.
     pub last: Vec<usize>,
     /// How many jobs run at once, at most: fewer than requested if the engine would not accept so many.
@@ -84,7 +84,7 @@ impl JobGraph {
             width: most_needs,
         };
         let most_edges = most(LimitKind::Edges);
-        let wanted = at_once.get().min(turns.len().max(1));
+        let wanted = at_once.get().min(turns.len().max(1)).min(most_jobs);
         let mut best: Option<(u64, usize, JobGraph)> = None;
         for height in HEIGHTS {
             let mut n_lanes = wanted;
@@ -111,7 +111,7 @@ impl JobGraph {
         let (_, n_lanes, graph) = best.expect("the jobs of a single lane are one job");
         JobGraph {
             at_once: match NonZeroUsize::new(n_lanes) {
-                Some(fewer) if n_lanes < wanted => fewer,
+                Some(fewer) if n_lanes < at_once.get().min(turns.len()) => fewer,
                 _ => at_once,
             },
             ..graph
@@ -131,7 +131,7 @@ impl JobGraph {
         dag.reduce();
         let chains = dag.chains(|position| dag.nodes[position] != end);
         let predecessors = dag.predecessors();
-        let mut jobs: Vec<Job> = Vec::new();
+        let mut jobs: Vec<PipelineJob> = Vec::new();
         let mut names = JobNames::default();
         let mut job_of = vec![0; chains.len()];
         let mut last = Vec::new();
@@ -143,7 +143,7 @@ impl JobGraph {
                 continue;
             }
             let job = *begun.entry(chains[position]).or_insert_with(|| {
-                jobs.push(Job {
+                jobs.push(PipelineJob {
                     id: String::new(),
                     turns: Vec::new(),
                     needs: before.collect(),
@@ -159,12 +159,11 @@ impl JobGraph {
         for job in &mut jobs {
             job.turns.sort_unstable();
             job.needs.sort_unstable();
-            job.id = match job.turns.first() {
-                Some(&first) => names.name(&turns[first].key),
-                None => {
-                    n_barriers += 1;
-                    names.name(&format!("barrier {n_barriers}"))
-                }
+            job.id = if let Some(&first) = job.turns.first() {
+                names.name(&turns[first].key)
+            } else {
+                n_barriers += 1;
+                names.name(&format!("barrier {n_barriers}"))
             };
         }
         last.sort_unstable();

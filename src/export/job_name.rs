@@ -20,10 +20,10 @@ impl JobNames {
     /// Returns the name of a job: the readable part of a key that no other job has, and a hash of it.
     pub(super) fn name(&mut self, key: &str) -> String {
         let slug = slug(key);
-        let hash: String = Sha256::digest(key)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = Sha256::digest(key);
+        let hash = hash.iter().fold(String::new(), |digits, byte| {
+            digits + &format!("{byte:02x}")
+        });
         let mut names = (DIGITS..=hash.len()).map(|digits| format!("{slug}-{}", &hash[..digits]));
         let free = names.find(|name| !self.taken.contains(name));
         let name = free.expect("no two keys have the same hash");

@@ -34,7 +34,7 @@ pub enum LimitKind {
 
 /// The most that an engine accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
+pub struct EngineLimit {
     pub engine: Engine,
     pub kind: LimitKind,
     pub most: usize,
@@ -49,8 +49,8 @@ const fn limit(
     most: usize,
     source: &'static str,
     date: &'static str,
-) -> Limit {
-    Limit {
+) -> EngineLimit {
+    EngineLimit {
         engine,
         kind,
         most,
@@ -61,7 +61,7 @@ const fn limit(
 
 /// All limits that are known. An engine without an entry has no such limit. Administrators may raise
 /// some of them.
-pub const LIMITS: [Limit; 11] = {
+pub const LIMITS: [EngineLimit; 11] = {
     use Engine::{Buildkite, Github, Gitlab};
     use LimitKind::{Bytes, Edges, Files, Jobs, JobsInFile, Needs, Workers};
     [
@@ -151,7 +151,7 @@ pub const LIMITS: [Limit; 11] = {
 };
 
 impl Engine {
-    pub fn limit(self, kind: LimitKind) -> Option<&'static Limit> {
+    pub fn limit(self, kind: LimitKind) -> Option<&'static EngineLimit> {
         let mut known = LIMITS.iter();
         known.find(|limit| limit.engine == self && limit.kind == kind)
     }

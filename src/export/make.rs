@@ -4,16 +4,16 @@
 //! a failure, `make` goes on after a failed job, and `orch` decides for each stack. Then the last target
 //! has the status of the whole run.
 
-use super::pipeline::{Jobs, Shape, sealed};
-use super::{Job, JobGraph};
+use super::shape::{PipelineJobs, Shape, sealed};
+use super::{JobGraph, PipelineJob};
 
 pub(super) fn write(shape: &Shape<'_>) -> String {
     let targets: Vec<Target<'_>> = match shape.jobs {
-        Jobs::Graph(graph) => {
+        PipelineJobs::Graph(graph) => {
             let jobs = graph.jobs.iter();
             jobs.map(|job| target_of(shape, graph, job)).collect()
         }
-        Jobs::Workers(workers) => {
+        PipelineJobs::Workers(workers) => {
             let numbers = 1..=workers.get();
             let worker = |number| Target {
                 id: format!("work-{number}"),
@@ -24,8 +24,8 @@ pub(super) fn write(shape: &Shape<'_>) -> String {
         }
     };
     let last: Vec<&str> = match shape.jobs {
-        Jobs::Graph(graph) => ids(graph, &graph.last),
-        Jobs::Workers(_) => targets.iter().map(|target| &*target.id).collect(),
+        PipelineJobs::Graph(graph) => ids(graph, &graph.last),
+        PipelineJobs::Workers(_) => targets.iter().map(|target| &*target.id).collect(),
     };
     let finish = Target {
         id: "finish".to_owned(),
@@ -54,7 +54,7 @@ struct Target<'g> {
     recipe: String,
 }
 
-fn target_of<'g>(shape: &Shape<'_>, graph: &'g JobGraph, job: &Job) -> Target<'g> {
+fn target_of<'g>(shape: &Shape<'_>, graph: &'g JobGraph, job: &PipelineJob) -> Target<'g> {
     Target {
         id: job.id.clone(),
         needs: ids(graph, &job.needs),

@@ -22,15 +22,17 @@ mod lanes;
 mod limits;
 mod make;
 mod pipeline;
+mod shape;
 mod template;
 mod work_order;
 mod yaml;
 
-pub use self::job_graph::{Job, JobGraph, TurnToPack};
-pub use self::limits::{Engine, LIMITS, Limit, LimitKind};
-pub use self::pipeline::{ExportError, Jobs, Pipeline, Shape};
+pub use self::job_graph::{JobGraph, PipelineJob, TurnToPack};
+pub use self::limits::{Engine, EngineLimit, LIMITS, LimitKind};
+pub use self::pipeline::Pipeline;
+pub use self::shape::{ExportError, PipelineJobs, Shape};
 pub use self::template::{Template, TemplateError};
 pub use self::work_order::{
-    OrderedJob, OrderedOperation, OrderedRun, OrderedTurn, Predecessor, Predecessors, Task,
+    OrderedJob, OrderedOperation, OrderedRun, OrderedTask, OrderedTurn, Predecessor, Predecessors,
     WorkOrder, WorkOrderError,
 };

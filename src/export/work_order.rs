@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::limits::Engine;
-use super::{Job, JobGraph};
+use super::{JobGraph, PipelineJob};
 use crate::context::{seal, seal_of};
 use crate::path::StackPath;
 use crate::project::config::RecordKind;
@@ -31,7 +31,7 @@ pub struct WorkOrder {
     pub commit: Option<String>,
     /// The digest of the project's graph.
     pub graph: String,
-    pub task: Task,
+    pub task: OrderedTask,
     /// The settings of the run. `jobs` is how many turns one job runs at once.
     pub settings: SettingsRecord,
     /// The turns, in the sequence of a serial run.
@@ -52,7 +52,7 @@ pub struct WorkOrder {
 /// What the turns do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Task {
+pub enum OrderedTask {
     /// They apply a saved plan.
     Plan {
         /// The id of the planning run.
@@ -140,7 +140,7 @@ impl OrderedTurn {
 }
 
 impl OrderedJob {
-    fn new(job: &Job, graph: &JobGraph) -> Self {
+    fn new(job: &PipelineJob, graph: &JobGraph) -> Self {
         let needs = job.needs.iter();
         OrderedJob {
             id: job.id.clone(),
@@ -156,7 +156,7 @@ pub struct OrderedRun {
     pub engine: Engine,
     pub commit: Option<String>,
     pub graph: String,
-    pub task: Task,
+    pub task: OrderedTask,
     pub settings: SettingsRecord,
     pub turns: Vec<OrderedTurn>,
     pub edges: Vec<(usize, usize)>,
@@ -197,7 +197,9 @@ impl WorkOrder {
             id: String::new(),
         };
         let text = order.to_text();
-        order.id = seal_of(text.as_bytes()).unwrap_or_default().to_owned();
+        seal_of(text.as_bytes())
+            .unwrap_or_default()
+            .clone_into(&mut order.id);
         order
     }
 
@@ -357,7 +359,7 @@ mod tests {
             engine: Engine::Make,
             commit: None,
             graph: String::new(),
-            task: Task::Command {
+            task: OrderedTask::Command {
                 words: vec![Argument("a\n\"$(b)".into())],
                 eval: false,
                 reverse: false,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use insta::assert_snapshot;
-use orch::export::{Task, WorkOrder};
+use orch::export::{OrderedTask, WorkOrder};
 use serde_json::Value;
 
 use crate::support::{Repository, Sandbox, skipped};
@@ -64,7 +64,67 @@ fn export_gitlab_writes_a_child_pipeline() {
         &sandbox,
         "gitlab --order o.json --jobs 2 --template gitlab.yml --on-error skip-dependents -- terraform plan",
     );
-    assert_snapshot!(pipeline, @"");
+    assert_snapshot!(pipeline, @r#"
+    # Written by `orch export`; do not edit it.
+    stages:
+      - "orch"
+    .orch:
+      image: "terraform"
+      tags:
+        - "infra"
+      stage: "orch"
+      variables:
+        GIT_DEPTH: "0"
+        ORCH_ORDER: "o.json"
+      when: "always"
+    db-b084f664:
+      extends: ".orch"
+      needs:
+        - pipeline: "$PARENT"
+          job: "plan"
+      script:
+        - "orch job db-b084f664 --order \"$ORCH_ORDER\""
+    dns-cdf1ace3:
+      extends: ".orch"
+      needs:
+        - pipeline: "$PARENT"
+          job: "plan"
+      script:
+        - "orch job dns-cdf1ace3 --order \"$ORCH_ORDER\""
+    app-api-e2017276:
+      extends: ".orch"
+      needs:
+        - job: "db-b084f664"
+          artifacts: false
+        - pipeline: "$PARENT"
+          job: "plan"
+      script:
+        - "orch job app-api-e2017276 --order \"$ORCH_ORDER\""
+    mail-aa537b28:
+      extends: ".orch"
+      needs:
+        - job: "db-b084f664"
+          artifacts: false
+        - job: "dns-cdf1ace3"
+          artifacts: false
+        - pipeline: "$PARENT"
+          job: "plan"
+      script:
+        - "orch job mail-aa537b28 --order \"$ORCH_ORDER\""
+    finish:
+      extends: ".orch"
+      needs:
+        - job: "app-api-e2017276"
+          artifacts: false
+        - job: "mail-aa537b28"
+          artifacts: false
+        - pipeline: "$PARENT"
+          job: "plan"
+      script:
+        - "orch finish --order \"$ORCH_ORDER\""
+      when: "always"
+    # orch export 1 sha256:…
+    "#);
 }
 
 #[test]
@@ -74,12 +134,119 @@ fn export_github_writes_a_workflow() {
         &sandbox,
         "github --order o.json --jobs 2 --template github.yml --on-error skip-dependents -- terraform plan",
     );
-    assert_snapshot!(pipeline, @"");
+    assert_snapshot!(pipeline, @r#"
+    # Written by `orch export`; do not edit it.
+    "on":
+      push:
+        branches:
+          - "main"
+    jobs:
+      db-b084f664:
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch job db-b084f664 --order \"$ORCH_ORDER\""
+      dns-cdf1ace3:
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch job dns-cdf1ace3 --order \"$ORCH_ORDER\""
+      app-api-e2017276:
+        needs:
+          - "db-b084f664"
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch job app-api-e2017276 --order \"$ORCH_ORDER\""
+        if: "${{ !cancelled() }}"
+      mail-aa537b28:
+        needs:
+          - "db-b084f664"
+          - "dns-cdf1ace3"
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch job mail-aa537b28 --order \"$ORCH_ORDER\""
+        if: "${{ !cancelled() }}"
+      finish:
+        needs:
+          - "app-api-e2017276"
+          - "mail-aa537b28"
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch finish --order \"$ORCH_ORDER\""
+        if: "${{ always() }}"
+    # orch export 1 sha256:…
+    "#);
     let pipeline = exported(
         &sandbox,
         "github --order o.json --workers 3 --template github.yml -- terraform plan",
     );
-    assert_snapshot!(pipeline, @"");
+    assert_snapshot!(pipeline, @r#"
+    # Written by `orch export`; do not edit it.
+    "on":
+      push:
+        branches:
+          - "main"
+    jobs:
+      work:
+        strategy:
+          fail-fast: false
+          matrix:
+            worker:
+              - 1
+              - 2
+              - 3
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch work --order \"$ORCH_ORDER\""
+      finish:
+        needs:
+          - "work"
+        runs-on: "ubuntu-latest"
+        permissions:
+          contents: "read"
+        env:
+          TF_IN_AUTOMATION: "1"
+          ORCH_ORDER: "o.json"
+        steps:
+          - uses: "actions/checkout@v4"
+          - run: "orch finish --order \"$ORCH_ORDER\""
+        if: "${{ always() }}"
+    # orch export 1 sha256:…
+    "#);
     assert!(order(&sandbox, "/o.json").jobs.is_empty());
 }
 
@@ -90,7 +257,79 @@ fn export_buildkite_writes_steps() {
         &sandbox,
         "buildkite --order o.json --jobs 2 --template buildkite.yml -- terraform plan",
     );
-    assert_snapshot!(pipeline, @"");
+    assert_snapshot!(pipeline, @r#"
+    # Written by `orch export`; do not edit it.
+    steps:
+      - key: "db-b084f664"
+        label: "db-b084f664"
+        command: "orch job db-b084f664 --order \"$$ORCH_ORDER\""
+        agents:
+          queue: "infra"
+        retry:
+          automatic:
+            - exit_status: -1
+              limit: 2
+        env:
+          ORCH_ORDER: "o.json"
+      - key: "dns-cdf1ace3"
+        label: "dns-cdf1ace3"
+        command: "orch job dns-cdf1ace3 --order \"$$ORCH_ORDER\""
+        agents:
+          queue: "infra"
+        retry:
+          automatic:
+            - exit_status: -1
+              limit: 2
+        env:
+          ORCH_ORDER: "o.json"
+      - key: "app-api-e2017276"
+        label: "app-api-e2017276"
+        command: "orch job app-api-e2017276 --order \"$$ORCH_ORDER\""
+        depends_on:
+          - step: "db-b084f664"
+            allow_failure: false
+        agents:
+          queue: "infra"
+        retry:
+          automatic:
+            - exit_status: -1
+              limit: 2
+        env:
+          ORCH_ORDER: "o.json"
+      - key: "mail-aa537b28"
+        label: "mail-aa537b28"
+        command: "orch job mail-aa537b28 --order \"$$ORCH_ORDER\""
+        depends_on:
+          - step: "db-b084f664"
+            allow_failure: false
+          - step: "dns-cdf1ace3"
+            allow_failure: false
+        agents:
+          queue: "infra"
+        retry:
+          automatic:
+            - exit_status: -1
+              limit: 2
+        env:
+          ORCH_ORDER: "o.json"
+      - key: "finish"
+        label: "finish"
+        command: "orch finish --order \"$$ORCH_ORDER\""
+        depends_on:
+          - step: "app-api-e2017276"
+            allow_failure: true
+          - step: "mail-aa537b28"
+            allow_failure: true
+        agents:
+          queue: "infra"
+        retry:
+          automatic:
+            - exit_status: -1
+              limit: 2
+        env:
+          ORCH_ORDER: "o.json"
+    # orch export 1 sha256:…
+    "#);
 }
 
 #[test]
@@ -100,7 +339,19 @@ fn export_make_writes_a_makefile() {
         &sandbox,
         "make --order o.json --match 'app/**' --match db -- terraform plan",
     );
-    assert_snapshot!(pipeline, @"");
+    assert_snapshot!(pipeline, @r#"
+    # Written by `orch export`; do not edit it.
+    export ORCH_ORDER := o.json
+
+    .PHONY: finish db-b084f664
+
+    finish: db-b084f664
+    	@orch finish --order "$$ORCH_ORDER"
+
+    db-b084f664:
+    	@orch job db-b084f664 --order "$$ORCH_ORDER"
+    # orch export 1 sha256:…
+    "#);
 }
 
 #[test]
@@ -159,7 +410,7 @@ fn export_keeps_unusual_names_and_words_out_of_the_pipeline() {
         }
         let order = order(&sandbox, "/o.json");
         assert_eq!(order.turns.len(), 5);
-        let Task::Command { words, .. } = &order.task else {
+        let OrderedTask::Command { words, .. } = &order.task else {
             panic!("{:?}", order.task);
         };
         assert_eq!(words[2].0.to_str(), Some(word));
@@ -201,7 +452,17 @@ fn export_records_the_run_in_the_work_order() {
         Some(repository.git("rev-parse HEAD").trim())
     );
     let json: Value = serde_json::from_str(&order.to_text()).unwrap();
-    assert_snapshot!(serde_json::to_string_pretty(&json["task"]).unwrap(), @"");
+    assert_snapshot!(serde_json::to_string_pretty(&json["task"]).unwrap(), @r#"
+    {
+      "command": {
+        "reverse": true,
+        "words": [
+          "terraform",
+          "destroy"
+        ]
+      }
+    }
+    "#);
     assert_eq!(json["settings"]["jobs"], 4);
     assert_eq!(json["settings"]["on_error"], "continue");
     assert_eq!(json["settings"]["recording"], "never");
@@ -306,10 +567,58 @@ fn export_refuses_what_no_engine_would_accept() {
         problem("make --order none/o.json -- true"),
         problem("make none --order o.json"),
     ];
-    assert_snapshot!(problems.join("\n"), @"");
+    assert_snapshot!(problems.join("\n"), @"
+    64: error: the following required arguments were not provided:
+      --order <FILE>
+
+    Usage: orch export [OPTIONS] ENGINE FILE
+           orch export [OPTIONS] ENGINE -- COMMAND…
+
+    For more information, try '--help'.
+
+    64: error: the following required arguments were not provided:
+      <COMMAND>...
+
+    Usage: orch export [OPTIONS] ENGINE FILE
+           orch export [OPTIONS] ENGINE -- COMMAND…
+
+    For more information, try '--help'.
+
+    64: error: the argument '[FILE]' cannot be used with '--changed'
+
+    Usage: orch export [OPTIONS] ENGINE FILE
+           orch export [OPTIONS] ENGINE -- COMMAND…
+
+    For more information, try '--help'.
+
+    3: error: `manual.yml` cannot be used as a template
+      caused by: `when` cannot be set: orch sets it for each job
+
+    3: error: `broken.yml` cannot be used as a template
+      caused by: it is not valid YAML: did not find expected node content at line 2 column 1, while parsing a flow node
+      caused by: did not find expected node content at line 2 column 1, while parsing a flow node
+
+    5: error: failed to read the template `none.yml`
+      caused by: No such file or directory (os error 2)
+
+    3: error: `runs-on` is missing: GitHub starts no job without it
+
+    4: error: GitHub Actions accepts 256 jobs in a matrix, and this pipeline has 300 (limit as of 2026-11, https://docs.github.com/en/actions/reference/limits)
+      = help: lower `--workers`, and raise `-j` instead
+
+    5: note: 5 stacks in 4 jobs
+    error: failed to write `none/o.json`
+      caused by: entity not found
+
+    5: error: `none` cannot be used as a plan
+      caused by: failed to read `$ROOT/none`: No such file or directory (os error 2)
+    ");
     let steps = "x".repeat(500_000);
     sandbox.write("/long.yml", format!("runs-on: {steps}\n"));
-    assert_snapshot!(problem("github --order o.json --template long.yml -- true"), @"");
+    assert_snapshot!(problem("github --order o.json --template long.yml -- true"), @"
+    4: error: GitHub Actions accepts 500000 bytes in a file, and this pipeline has 2501039 (limit as of 2026-11, https://docs.github.com/en/actions/reference/limits)
+      = help: use `--workers N`: equal workers in a matrix need one job; or shorten the template
+    ");
 }
 
 #[test]
@@ -318,9 +627,12 @@ fn export_in_a_directory_of_the_repository_runs_jobs_there() {
     let pipeline = exported(&repository, "gitlab --order o.json -- true");
     assert!(!pipeline.contains("ORCH_DIRECTORY"), "{pipeline}");
     let output = repository.orch_in("/app", "export gitlab --order o.json -- true");
-    assert!(output.stdout.contains("ORCH_DIRECTORY: app\n"), "{output}");
     assert!(
-        output.stdout.contains("orch -C \"$ORCH_DIRECTORY\" job"),
+        output.stdout.contains("ORCH_DIRECTORY: \"app\"\n"),
+        "{output}"
+    );
+    assert!(
+        output.stdout.contains(r#"orch -C \"$ORCH_DIRECTORY\" job"#),
         "{output}"
     );
     assert!(repository.path("/app/o.json").exists());
@@ -334,7 +646,7 @@ fn export_splits_many_steps_into_files() {
     assert_eq!(output.code(), 0, "{output}");
     let steps = |file: &str| sandbox.read(file).matches("- key: ").count();
     assert_eq!((steps("/p.yml"), steps("/p-2.yml")), (450, 151));
-    assert!(sandbox.read("/p-2.yml").contains("key: finish"));
+    assert!(sandbox.read("/p-2.yml").contains("key: \"finish\""));
     let output = sandbox.orch("export buildkite --order o.json --jobs 600 -- true");
     assert_eq!(output.code(), 4, "{output}");
 }

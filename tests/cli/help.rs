@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 49] = [
+const COMMANDS: [&str; 52] = [
     "list",
     "plan",
     "show",
@@ -19,6 +19,9 @@ const COMMANDS: [&str; 49] = [
     "runs report",
     "runs prune",
     "export",
+    "job",
+    "work",
+    "finish",
     "state",
     "state init",
     "state adopt",

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
-use orch::export::{Engine, Job, JobGraph, Jobs, LimitKind, Pipeline, Shape, Template, TurnToPack};
+use orch::export::{
+    Engine, JobGraph, LimitKind, Pipeline, PipelineJob, PipelineJobs, Shape, Template, TurnToPack,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use yaml_serde::Value;
@@ -119,7 +121,7 @@ fn closure(n_nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Relat
     reaches
 }
 
-fn needs(jobs: &[Job]) -> impl Iterator<Item = (usize, usize)> {
+fn needs(jobs: &[PipelineJob]) -> impl Iterator<Item = (usize, usize)> {
     let all = jobs.iter().enumerate();
     all.flat_map(|(number, job)| job.needs.iter().map(move |&need| (need, number)))
 }
@@ -261,7 +263,7 @@ proptest! {
         };
         let shape = Shape {
             engine: case.engine,
-            jobs: Jobs::Graph(&graph),
+            jobs: PipelineJobs::Graph(&graph),
             order: "a/order.json",
             directory: None,
             stops,

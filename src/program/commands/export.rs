@@ -76,7 +76,7 @@ const OF_COMMAND: [&str; 16] = [
     after_help = EXPORT_EXAMPLES,
     after_long_help = format!("{EXPORT_EXAMPLES}\n\n{SEE_SELECTION}")
 )]
-pub(crate) struct ExportArgs {
+pub(crate) struct EngineExportArgs {
     /// Where the pipeline will run
     #[arg(value_enum)]
     pub(crate) engine: EngineArg,
@@ -105,8 +105,8 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "FILE", required_unless_present = "out")]
     pub(crate) order: Option<PathBuf>,
 
-    /// Run at most N jobs at once [default: 20, and 64 for make]
-    #[arg(long, value_name = "N", conflicts_with = "workers")]
+    /// Run at most N jobs at once, up to 1000 [default: 20, and 64 for make]
+    #[arg(long, value_name = "N", value_parser = number_of_jobs, conflicts_with = "workers")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Instead of jobs with stacks of their own, start N equal jobs that share the stacks
@@ -175,7 +175,7 @@ impl EngineArg {
     }
 }
 
-pub(super) fn export(chdir: &[PathBuf], args: &ExportArgs) -> Result<ExitStatus> {
+pub(super) fn export(chdir: &[PathBuf], args: &EngineExportArgs) -> Result<ExitStatus> {
     let directory = working_directory(chdir)?;
     let order = args.order_file();
     let options = ExportOptions {
@@ -213,7 +213,7 @@ pub(super) fn export(chdir: &[PathBuf], args: &ExportArgs) -> Result<ExitStatus>
 }
 
 /// Exports a command in the selected stacks.
-fn command(chdir: &[PathBuf], options: &ExportOptions, args: &ExportArgs) -> Result<Export> {
+fn command(chdir: &[PathBuf], options: &ExportOptions, args: &EngineExportArgs) -> Result<Export> {
     let command = ExportedCommand {
         words: args.command.clone(),
         is_eval: args.eval,
@@ -250,7 +250,7 @@ fn plan(
     context.ask(|context| context.export_plan(options, &saved, file.as_os_str(), sha256))
 }
 
-impl ExportArgs {
+impl EngineExportArgs {
     fn settings(&self) -> RunSettings {
         RunSettings {
             on_error: self.on_error.map(OnErrorArg::on_error),
@@ -286,6 +286,13 @@ impl ExportArgs {
             ProgramError::new(ErrorKind::Configuration, error)
         })
     }
+}
+
+/// Parses how many jobs run at once.
+fn number_of_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
+    let number = text.parse().ok();
+    let number = number.filter(|number: &NonZeroUsize| number.get() <= 1000);
+    number.ok_or("not a number from 1 to 1000")
 }
 
 /// Returns the name of a further file of a pipeline: `pipeline-2.yml`.

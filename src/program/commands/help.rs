@@ -115,7 +115,11 @@ const GROUPS: [Group; 8] = [
         &["trigger", "policy"],
         &["triggers", "policies", "followups"],
     ),
-    ("In CI", &[], &["ci", "pipelines"]),
+    (
+        "In CI",
+        &["export", "job", "work", "finish"],
+        &["ci", "pipelines", "engines"],
+    ),
     (
         "Move here",
         &[],

@@ -11,7 +11,7 @@ use orch::command::apply::WorkLeft;
 use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnState};
 use orch::exit::ExitStatus;
-use orch::export::{OrderedJob, Task, WorkOrder};
+use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use orch::printable::{count, printable};
 use orch::project::host::host_variable;
 use orch::run::schedule::OnError;
@@ -84,7 +84,7 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.order)?;
     let found = job::find(&order, &args.id)?;
     match &order.task {
-        Task::Plan { sha256, file, .. } => {
+        OrderedTask::Plan { sha256, file, .. } => {
             let file = PathBuf::from(&file.0);
             check_plan(chdir, &file, sha256)?;
             let secret = host_variable(SECRET).unwrap_or_default();
@@ -97,7 +97,7 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
             }
             Ok(status)
         }
-        Task::Command { .. } => {
+        OrderedTask::Command { .. } => {
             let run = command_of(&args.order, &order)?;
             run_job(chdir, &run, &order, found, args.lock_timeout)
         }
@@ -106,7 +106,7 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
 
 /// Returns the arguments of `orch run` with the command of a work order.
 fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
-    let Task::Command {
+    let OrderedTask::Command {
         words,
         eval,
         reverse,
@@ -138,7 +138,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.order)?;
     match &order.task {
-        Task::Plan { sha256, file, .. } => {
+        OrderedTask::Plan { sha256, file, .. } => {
             let file = PathBuf::from(&file.0);
             check_plan(chdir, &file, sha256)?;
             let secret = host_variable(SECRET).unwrap_or_default();
@@ -157,7 +157,7 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
             };
             share(look, start)
         }
-        Task::Command { .. } => {
+        OrderedTask::Command { .. } => {
             let run = command_of(&args.order, &order)?;
             let settings = order.run_settings();
             let settings = settings.map_err(|why| unusable(&args.order, &why))?;
@@ -217,7 +217,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
     let order = read(chdir, &args.order)?;
     let secret = host_variable(SECRET).unwrap_or_default();
     let (status, unfinished) = match &order.task {
-        Task::Plan { sha256, file, .. } => {
+        OrderedTask::Plan { sha256, file, .. } => {
             let file = PathBuf::from(&file.0);
             check_plan(chdir, &file, sha256)?;
             let part = job::part(&order, None, &secret, false);
@@ -228,7 +228,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
             context.free_order(&order, &secret)?;
             (status, apply.unfinished(&part)?)
         }
-        Task::Command { .. } => {
+        OrderedTask::Command { .. } => {
             let run = command_of(&args.order, &order)?;
             let settings = order.run_settings();
             let settings = settings.map_err(|why| unusable(&args.order, &why))?;

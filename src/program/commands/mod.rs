@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Destroy(Box<apply::DestroyArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
-    Export(Box<export::ExportArgs>),
+    Export(Box<export::EngineExportArgs>),
     Job(job::JobArgs),
     Work(job::WorkArgs),
     Finish(job::FinishArgs),
