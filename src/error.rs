@@ -75,7 +75,7 @@ impl Error {
 
     /// Returns an external failure, with what was being done.
     pub fn described(message: impl Into<String>, source: impl Into<BoxedError>) -> Self {
-        Self::external(Described {
+        Self::external(ContextError {
             message: message.into(),
             source: source.into(),
         })
@@ -153,18 +153,18 @@ impl From<ExitStatus> for Error {
 
 /// An error with what was being done when it happened.
 #[derive(Debug)]
-struct Described {
+struct ContextError {
     message: String,
     source: BoxedError,
 }
 
-impl Display for Described {
+impl Display for ContextError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl StdError for Described {
+impl StdError for ContextError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         Some(&*self.source)
     }

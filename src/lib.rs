@@ -59,6 +59,7 @@
 //! | [`record`] | journals and logs of runs |
 //! | [`run`] | whether, in which order and how commands run |
 //! | [`plan`] | what an apply would do |
+//! | [`export`] | a run as the pipeline of an engine, and the work order of its jobs |
 //! | [`report`] | all of that as text, JSON, Markdown, HTML and graphs |
 //! | [`command`] | the commands, from the request to the answer |
 //!
@@ -74,6 +75,7 @@ pub mod driver;
 pub mod duration;
 pub mod error;
 pub mod exit;
+pub mod export;
 pub mod folder;
 pub mod git;
 pub mod language;

@@ -12,7 +12,7 @@ use crate::path::{LeavesProject, ProjectPath};
 
 /// A glob, resolved in the project.
 #[derive(Clone)]
-pub struct Pattern {
+pub struct FilePattern {
     /// The directory that contains everything that can match.
     directory: ProjectPath,
     /// The rest, as written.
@@ -32,7 +32,7 @@ pub enum BadPattern {
     Syntax(String),
 }
 
-impl Pattern {
+impl FilePattern {
     /// Returns whether a text is a pattern rather than a path.
     pub fn is_pattern(written: &str) -> bool {
         written.contains(['*', '?', '[', '{'])
@@ -96,7 +96,7 @@ impl Pattern {
             .empty_alternates(true)
             .build()
             .map_err(|error| BadPattern::Syntax(error.kind().to_string()))?;
-        Ok(Pattern {
+        Ok(FilePattern {
             directory,
             rest,
             matcher: glob.compile_matcher(),
@@ -168,27 +168,27 @@ fn within_names(glob: &str) -> String {
 }
 
 /// Written from the project root.
-impl fmt::Display for Pattern {
+impl fmt::Display for FilePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.directory.join(&self.rest).as_str())
     }
 }
 
-impl fmt::Debug for Pattern {
+impl fmt::Debug for FilePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
-impl PartialEq for Pattern {
+impl PartialEq for FilePattern {
     fn eq(&self, other: &Self) -> bool {
         self.directory == other.directory && self.rest == other.rest
     }
 }
 
-impl Eq for Pattern {}
+impl Eq for FilePattern {}
 
-impl Hash for Pattern {
+impl Hash for FilePattern {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.directory.hash(state);
         self.rest.hash(state);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn matches(written: &str, file: &str) -> bool {
-        let pattern = Pattern::new(&path("/a/b"), written).unwrap();
+        let pattern = FilePattern::new(&path("/a/b"), written).unwrap();
         let matches = pattern.matches(&path(file));
         assert!(!matches || path(file).is_at_or_below(pattern.directory()));
         matches
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_directory_of_a_pattern_is_no_pattern() {
-        let pattern = Pattern::new(&path("/a[1]/{b}"), "*").unwrap();
+        let pattern = FilePattern::new(&path("/a[1]/{b}"), "*").unwrap();
         assert!(pattern.matches(&path("/a[1]/{b}/c")));
         assert!(!pattern.matches(&path("/a1/b/c")));
     }
@@ -261,9 +261,9 @@ mod tests {
             "/?",
             "/!a/]",
         ] {
-            let escaped = Pattern::escape(&path(text));
-            let pattern = Pattern::new(&ProjectPath::root(), &escaped);
-            let means = if Pattern::is_pattern(&escaped) {
+            let escaped = FilePattern::escape(&path(text));
+            let pattern = FilePattern::new(&ProjectPath::root(), &escaped);
+            let means = if FilePattern::is_pattern(&escaped) {
                 pattern.unwrap().matches(&path(text))
             } else {
                 path(&escaped) == path(text)
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let bad = |written: &str| Pattern::new(&path("/a"), written).unwrap_err();
+        let bad = |written: &str| FilePattern::new(&path("/a"), written).unwrap_err();
         assert_eq!(bad("../../*"), BadPattern::LeavesProject);
         assert!(matches!(bad("[a"), BadPattern::Syntax(_)));
         assert!(matches!(bad("*/../x"), BadPattern::Syntax(_)));

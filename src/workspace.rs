@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::path::ProjectPath;
 use crate::project::discover::{Listing, RootRule};
 use crate::project::{Problems, Project};
+use crate::selection::create_before_destroy;
 use crate::selection::graph::Graph;
-use crate::selection::made_first;
 use crate::selection::reference::References;
 
 /// A project that was read, valid or not.
@@ -63,7 +63,7 @@ impl LocatedProject {
         };
         let references = References::resolve(&project, &mut problems.diagnostics);
         let graph = Graph::new(&project.stacks, &references);
-        made_first::extend(&mut project, &graph, &mut problems.diagnostics);
+        create_before_destroy::extend(&mut project, &graph, &mut problems.diagnostics);
         Ok(Workspace {
             project,
             references,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::{Ignore, Project};
 use crate::source::Span;
 
@@ -47,7 +47,7 @@ pub enum InputLocation {
     /// A file, or a directory with everything below it.
     Path(ProjectPath),
     /// The files that a pattern matches.
-    Matching(Pattern),
+    Matching(FilePattern),
 }
 
 impl fmt::Display for InputLocation {

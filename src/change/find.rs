@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::base::Base;
+use super::baseline::{Baseline, ChangeBase};
 use super::cause::{ChangeCause, Location, Use, UseKind};
 use super::computed;
 use super::error::ChangeError;
@@ -9,7 +10,6 @@ use super::inputs::{self, InputProblems, Tree};
 use super::named::{named, touch_named};
 use super::present::{CurrentProject, UncommittedChanges};
 use super::removed::{self, Differences};
-use super::since::{Since, SinceBase};
 use super::trigger::{self, Trigger};
 use super::triggers::{TriggerEffects, TriggerReader};
 use super::unchanged;
@@ -22,7 +22,7 @@ use crate::project::{self, Problems, Project};
 /// The stacks that have changed since a base.
 #[derive(Debug, Clone)]
 pub struct Changes {
-    pub since: Since,
+    pub since: Baseline,
     /// The changed stacks, each with one cause.
     pub stacks: BTreeMap<StackIndex, ChangeCause>,
     /// The stacks that a trigger marks as changed, each with the first such trigger by path.
@@ -133,8 +133,8 @@ pub fn find(
     let warnings = stack::unmatched(&project.stacks, &project.root);
     problems.diagnostics.extend(warnings);
     Ok(Changes {
-        since: Since {
-            base: SinceBase::Commit(base),
+        since: Baseline {
+            base: ChangeBase::Commit(base),
             removed,
             outside,
         },

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::Project;
 use crate::project::lifecycle::{IgnoredChanges, IgnoredInput};
 use crate::project::stack::StackIndex;
@@ -23,7 +23,7 @@ pub(super) struct IgnoreList {
     directory: ProjectPath,
     rule: Arc<IgnoreRule>,
     /// The globs from the stack's directory to files outside of it.
-    climbing: Vec<Pattern>,
+    climbing: Vec<FilePattern>,
 }
 
 /// A rule, shared by all stacks that it applies to.
@@ -33,9 +33,9 @@ struct IgnoreRule {
     /// The entries, sorted.
     words: Vec<String>,
     /// Globs within the stack's directory, relative to it.
-    inside: Vec<Pattern>,
+    inside: Vec<FilePattern>,
     /// Globs from the project root.
-    anywhere: Vec<Pattern>,
+    anywhere: Vec<FilePattern>,
     /// Globs that leave the stack's directory, as written.
     climbing: Vec<String>,
     variables: BTreeSet<String>,
@@ -63,7 +63,7 @@ impl IgnoreRule {
                     rule.variables.insert(name.clone());
                 }
                 // An invalid glob was reported where it is written.
-                IgnoredInput::Files(glob) => match Pattern::new(&ProjectPath::root(), glob) {
+                IgnoredInput::Files(glob) => match FilePattern::new(&ProjectPath::root(), glob) {
                     Ok(pattern) if glob.starts_with('/') => rule.anywhere.push(pattern),
                     Ok(pattern) => rule.inside.push(pattern),
                     Err(_) => rule.climbing.push(glob.clone()),
@@ -90,7 +90,7 @@ impl IgnoreLists {
             let climbing = rule
                 .climbing
                 .iter()
-                .filter_map(|glob| Pattern::new(directory, glob).ok());
+                .filter_map(|glob| FilePattern::new(directory, glob).ok());
             let list = IgnoreList {
                 directory: directory.clone(),
                 rule: Arc::clone(rule),
@@ -128,7 +128,7 @@ impl IgnoreList {
     }
 
     /// Returns the globs that may match files outside of the stack's directory.
-    pub(super) fn outside(&self) -> impl Iterator<Item = &Pattern> {
+    pub(super) fn outside(&self) -> impl Iterator<Item = &FilePattern> {
         self.rule.anywhere.iter().chain(&self.climbing)
     }
 
@@ -157,7 +157,7 @@ impl IgnoreList {
 }
 
 /// Returns whether a glob matches a file, or all of a submodule.
-pub(super) fn covers(glob: &Pattern, file: &ProjectPath, is_repository: bool) -> bool {
+pub(super) fn covers(glob: &FilePattern, file: &ProjectPath, is_repository: bool) -> bool {
     glob.matches(file)
         || is_repository && file.is_at_or_below(glob.directory()) && glob.matches_all_below(file)
 }

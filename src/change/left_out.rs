@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use super::cause::{Ignored, Input, InputLocation, Location, Use, UseKind};
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::Project;
 use crate::project::lifecycle::{IgnoredChanges, IgnoredInput};
 use crate::project::stack::StackIndex;
@@ -29,16 +29,16 @@ pub fn mark_ignored(project: &Project, stack: StackIndex, inputs: &mut [Input]) 
     let directory = project.stacks[stack].path.directory();
     let globs = listed.iter().filter_map(|input| match &input.value {
         // An invalid glob was reported where it is written.
-        IgnoredInput::Files(glob) => Some((glob.as_str(), Pattern::new(directory, glob).ok()?)),
+        IgnoredInput::Files(glob) => Some((glob.as_str(), FilePattern::new(directory, glob).ok()?)),
         IgnoredInput::Variable(_) => None,
     });
-    let globs: Vec<(&str, Pattern)> = globs.collect();
+    let globs: Vec<(&str, FilePattern)> = globs.collect();
     for input in inputs {
         input.ignored = ignored(project, &globs, input);
     }
 }
 
-fn ignored(project: &Project, globs: &[(&str, Pattern)], input: &Input) -> Ignored {
+fn ignored(project: &Project, globs: &[(&str, FilePattern)], input: &Input) -> Ignored {
     let matches = |file: &ProjectPath| globs.iter().any(|(_, glob)| glob.matches(file));
     let is_way = |step: &&Use| {
         matches!(
@@ -69,7 +69,7 @@ fn ignored(project: &Project, globs: &[(&str, Pattern)], input: &Input) -> Ignor
         InputLocation::Path(_) => return Ignored::Nothing,
         InputLocation::Matching(pattern) => pattern.directory(),
     };
-    let may_match = |glob: &Pattern| {
+    let may_match = |glob: &FilePattern| {
         glob.directory().is_at_or_below(within)
             || is_around(glob, within) && glob.may_match_below(within)
     };
@@ -85,7 +85,7 @@ fn ignored(project: &Project, globs: &[(&str, Pattern)], input: &Input) -> Ignor
     }
 }
 
-fn is_around(glob: &Pattern, directory: &ProjectPath) -> bool {
+fn is_around(glob: &FilePattern, directory: &ProjectPath) -> bool {
     directory.is_at_or_below(glob.directory())
 }
 

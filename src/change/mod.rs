@@ -7,6 +7,7 @@
 
 mod applied;
 pub mod base;
+mod baseline;
 mod call;
 mod calls;
 mod canonical;
@@ -28,7 +29,6 @@ mod present;
 mod removed;
 mod rollback;
 mod shared;
-mod since;
 pub mod trigger;
 mod triggers;
 mod unchanged;
@@ -36,9 +36,11 @@ mod uncounted;
 
 pub use applied::{
     CommitRange, Deletion, Difference, EntryIndex, MissingStack, MoveConflict, NoProof, Pending,
-    ProvenRemoval, RangeCommit, RemovedBy, RemovedDirectory, RemovingBlock, Standing, Standings,
-    Status, deletions, had_stack_on_record, moved_or_removed, relocate, standings,
+    ProvenRemoval, RangeCommit, RemovedBy, RemovedDirectory, RemovingBlock, StackStatus,
+    StackStatuses, StatusKind, deletions, had_stack_on_record, moved_or_removed, relocate,
+    stack_statuses,
 };
+pub use baseline::{AppliedBase, Baseline, ChangeBase};
 pub use call::{CallVersion, FoundCall, ModuleCall};
 pub use calls::calls_of;
 pub use cause::{
@@ -55,5 +57,4 @@ pub use listed::{add_uncounted, inputs_of, unknown_paths};
 pub use present::{CurrentProject, UncommittedChanges};
 pub use rollback::{MissingCommit, Rollback, rollbacks};
 pub use shared::{SharedData, shared_data};
-pub use since::{AppliedBase, Since, SinceBase};
 pub use uncounted::{CountedStates, UncountedFiles};

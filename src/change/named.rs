@@ -2,7 +2,7 @@
 
 use super::canonical::is_no_input;
 use super::cause::UseKind;
-use super::inputs::{Touch, Tree};
+use super::inputs::{ChangedInput, Tree};
 use crate::project::Project;
 use crate::project::stack::{AttributeRead, Stack, StackIndex, Watch};
 use crate::source::Spanned;
@@ -29,9 +29,9 @@ pub(super) fn reads(stack: &Stack) -> impl Iterator<Item = &AttributeRead> {
 }
 
 /// Returns a change of a watched or imported place.
-pub(super) fn touch_named<'a>(tree: &Tree<'a>, watch: &Watch) -> Option<Touch<'a>> {
+pub(super) fn touch_named<'a>(tree: &Tree<'a>, watch: &Watch) -> Option<ChangedInput<'a>> {
     match watch {
         Watch::File(path) => tree.touch(path),
-        Watch::Pattern(pattern) => tree.touch_matching(pattern),
+        Watch::FilePattern(pattern) => tree.touch_matching(pattern),
     }
 }

@@ -167,12 +167,17 @@ fn texts_now<'a>(
         .filter(|file| uncommitted.counted.off(file.state).is_some())
         .map(|file| &file.path)
         .collect();
+    // Files of nested projects are read only to detect these.
+    let nested = present.project.nested_projects.iter();
+    let nested: HashSet<&str> = nested.map(ProjectPath::as_str).collect();
+    let is_read =
+        |file: &ProjectPath| nested.is_empty() || !file.ancestors().any(|it| nested.contains(it));
     let sources = present.project.sources.files();
     let sources: HashMap<&ProjectPath, &str> =
         sources.map(|file| (&file.path, &*file.text)).collect();
     let mut texts = Texts::new();
     let mut of_head: Vec<&ProjectPath> = Vec::new();
-    for file in files {
+    for file in files.iter().filter(|file| is_read(&file.path)) {
         let is_off = off.contains(&file.path);
         match file.change {
             FileChange::Deleted if is_off => {}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tracing::info;
 
 use crate::change::base::{BaseUnknown, Remedy};
-use crate::change::{Changes, Since, SinceBase, Status};
+use crate::change::{Baseline, ChangeBase, Changes, StatusKind};
 use crate::context::{ChangeQuery, Context};
 use crate::diagnostic::Code;
 use crate::error::{Error, Refusal, Result};
@@ -52,11 +52,11 @@ fn remedy_command(why: &BaseUnknown) -> Option<String> {
 
 impl Context {
     /// Notes changes that select no stack.
-    pub(super) fn note_unselectable(&self, since: &Since) {
+    pub(super) fn note_unselectable(&self, since: &Baseline) {
         for removed in &since.removed {
             let since = match &since.base {
-                SinceBase::Commit(_) => "was removed since the base",
-                SinceBase::Applied(_) => "is recorded, and was removed from the project",
+                ChangeBase::Commit(_) => "was removed since the base",
+                ChangeBase::Applied(_) => "is recorded, and was removed from the project",
             };
             self.notices.note(&format!(
                 "stack `{}` {since}; nothing is run for it",
@@ -84,7 +84,7 @@ impl Context {
                 return Err(error.refusing().hint(hint).with_refusal(refusal));
             }
         };
-        self.report_base(&SinceBase::Commit(base.clone()));
+        self.report_base(&ChangeBase::Commit(base.clone()));
         let mut problems = std::mem::take(&mut self.problems);
         let changes = self.find_changes(base, query, &mut problems);
         self.problems = problems;
@@ -125,7 +125,7 @@ impl Context {
         let Ok(base) = self.base(&query) else {
             return;
         };
-        self.report_base(&SinceBase::Commit(base.clone()));
+        self.report_base(&ChangeBase::Commit(base.clone()));
         // The command fails with these errors, so warnings about inputs and triggers can wait.
         let mut others = Problems::default();
         if let Ok(changes) = self.find_changes(base, &query, &mut others) {
@@ -133,7 +133,7 @@ impl Context {
         }
     }
 
-    fn note_removed(&mut self, since: &Since) {
+    fn note_removed(&mut self, since: &Baseline) {
         let (workspace, problems) = self.parts();
         workspace
             .references
@@ -144,17 +144,17 @@ impl Context {
     pub(super) fn recorded(
         &mut self,
         change: Option<&ChangeQuery>,
-        statuses: BTreeSet<Status>,
+        wanted: BTreeSet<StatusKind>,
         explains: bool,
     ) -> Result<RecordedQuery> {
-        let standings = self
-            .read_standings(change, explains)
+        let statuses = self
+            .read_statuses(change, explains)
             .map_err(Error::documented)?;
         Ok(RecordedQuery {
-            standings,
+            statuses,
             counted: self.counted(change),
             changed: change.is_some(),
-            statuses,
+            wanted,
         })
     }
 
@@ -165,7 +165,7 @@ impl Context {
         query: &ChangeQuery,
         globs: &[String],
         exclude: &[String],
-    ) -> Result<Since> {
+    ) -> Result<Baseline> {
         let globs = self.path_filters("--match", globs)?;
         let exclude = self.path_filters("--exclude", exclude)?;
         let mut since = if self.is_applied(query) {
@@ -181,13 +181,13 @@ impl Context {
     }
 
     /// Returns the changes since the state, if that is the base.
-    fn since_applied(&mut self, query: &ChangeQuery) -> Result<Since> {
-        let standings = self
-            .read_standings(Some(query), false)
+    fn since_applied(&mut self, query: &ChangeQuery) -> Result<Baseline> {
+        let statuses = self
+            .read_statuses(Some(query), false)
             .map_err(Error::documented)?;
-        Ok(Since {
-            removed: standings.removed(),
-            base: SinceBase::Applied(standings.base),
+        Ok(Baseline {
+            removed: statuses.removed(),
+            base: ChangeBase::Applied(statuses.base),
             outside: false,
         })
     }

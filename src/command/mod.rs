@@ -8,6 +8,8 @@
 pub mod apply;
 mod begin;
 mod changes;
+pub mod export;
+pub mod job;
 pub mod load;
 pub mod plan;
 pub mod policy_requests;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tracing::info;
 
-pub use crate::change::Status;
+pub use crate::change::StatusKind;
 use crate::change::{MissingStack, shared_data};
 use crate::context::{ChangeQuery, Context};
 use crate::error::{Error, ErrorContext as _, Result};
@@ -24,7 +24,7 @@ pub struct SelectionRequest {
     /// The request for change detection, with `--changed`.
     pub change: Option<ChangeQuery>,
     pub released: Option<ReleaseName>,
-    pub statuses: BTreeSet<Status>,
+    pub statuses: BTreeSet<StatusKind>,
     /// Whether missing commits are fetched.
     pub fetches: bool,
     pub missing: MissingStacks,
@@ -59,7 +59,7 @@ pub struct NameList {
 
 impl SelectionRequest {
     fn check_statuses(&self) -> Result<()> {
-        let mut missing = [Status::Removed, Status::Absent].into_iter();
+        let mut missing = [StatusKind::Removed, StatusKind::Absent].into_iter();
         match missing.find(|status| self.statuses.contains(status)) {
             Some(status) if self.missing == MissingStacks::Refused => {
                 let word = status.word();

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::value::RawValue;
 
 use super::begin::{begin_error, show};
-use super::workflow::{follow, keep_release_samples};
+use super::workflow::{PreparedPolicies, follow, keep_release_samples};
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
@@ -19,11 +19,9 @@ use crate::report::failure_text;
 use crate::run::directed::Director;
 use crate::run::event::{RunSummary, Sink};
 use crate::run::execute::Streams;
-use crate::run::following::PreparedFollowUp;
 use crate::run::started::{BeginError, EndedRun, StartedRun};
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
-use crate::run::workflow::Follower;
 use crate::state::writer::WriterEnd;
 
 pub trait RunOutput: Sink {
@@ -110,16 +108,9 @@ impl<'c> RunSession<'c> {
     }
 
     /// Makes policies follow the run; see [`StartedRun::follow`].
-    pub(super) fn follow(
-        &mut self,
-        follower: Follower,
-        followups: Vec<PreparedFollowUp>,
-        unevaluated: Vec<usize>,
-        n_reopened: usize,
-    ) -> Result<()> {
+    pub(super) fn follow(&mut self, prepared: PreparedPolicies) -> Result<()> {
         let begun = self.begun.take().expect("the run continues");
-        let root = &self.context.project.root;
-        let begun = follow(root, begun, follower, followups, unevaluated, n_reopened)?;
+        let begun = follow(&self.context.project.root, begun, prepared)?;
         self.begun = Some(begun);
         Ok(())
     }

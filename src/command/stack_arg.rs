@@ -1,6 +1,6 @@
 //! The stack that a user names by path, relative to the working directory or the project root.
 
-use crate::change::{Since, SinceBase};
+use crate::change::{Baseline, ChangeBase};
 use crate::context::Context;
 use crate::diagnostic::closest;
 use crate::error::{Error, Result};
@@ -120,7 +120,11 @@ impl Context {
     }
 
     /// Returns the stacks at the path that the user gives: one, or the instances in a directory.
-    pub(super) fn stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
+    pub(super) fn stacks(
+        &self,
+        written: &str,
+        since: Option<&Baseline>,
+    ) -> Result<Vec<StackIndex>> {
         let found = self.find_stacks(written, since);
         found.map_err(Error::documented)
     }
@@ -146,7 +150,7 @@ impl Context {
         Err(Error::usage(message))
     }
 
-    fn find_stacks(&self, written: &str, since: Option<&Since>) -> Result<Vec<StackIndex>> {
+    fn find_stacks(&self, written: &str, since: Option<&Baseline>) -> Result<Vec<StackIndex>> {
         let shown = printable(written);
         let Ok(path) = self.directory.resolve(written) else {
             return Err(Error::usage(format!("`{shown}` is outside of the project")));
@@ -160,11 +164,11 @@ impl Context {
         let is_meant = |removed: &StackPath| removed.as_str() == path.as_str();
         if let Some(since) = since.filter(|since| since.removed.iter().any(is_meant)) {
             let message = match &since.base {
-                SinceBase::Commit(base) => format!(
+                ChangeBase::Commit(base) => format!(
                     "`{shown}` is no longer a stack; it was one in the base {}",
                     base.commit.short()
                 ),
-                SinceBase::Applied(_) => {
+                ChangeBase::Applied(_) => {
                     format!("`{shown}` is no longer a stack; it is recorded, and was removed")
                 }
             };
@@ -202,30 +206,17 @@ impl Context {
                 by_path.push(path);
             }
         }
-        let groups: Vec<String> = [
-            (by_id, "has this id", "have this id"),
-            (by_name, "has this name", "have this name"),
-            (by_path, "ends with it", "end with it"),
-        ]
-        .into_iter()
-        .filter_map(|(mut paths, one, several)| {
-            let verb = if paths.len() == 1 { one } else { several };
-            if paths.len() > MAX_KNOWN {
-                let more = paths.len() - MAX_KNOWN;
-                paths.truncate(MAX_KNOWN);
-                paths.push(format!("{more} more"));
-            }
-            let last = paths.pop()?;
-            Some(match paths.as_slice() {
-                [] => format!("{last} {verb}"),
-                paths => format!("{} and {last} {verb}", paths.join(", ")),
-            })
-        })
-        .collect();
-        if groups.is_empty() {
-            return None;
+        let mut paths = [by_id, by_name, by_path].concat();
+        if paths.len() > MAX_KNOWN {
+            let more = paths.len() - MAX_KNOWN;
+            paths.truncate(MAX_KNOWN);
+            paths.push(format!("one of {more} more"));
         }
-        Some(format!("; {}: write the path", groups.join(", ")))
+        let last = paths.pop()?;
+        Some(match paths.as_slice() {
+            [] => format!("; did you mean {last}?"),
+            paths => format!("; did you mean {} or {last}?", paths.join(", ")),
+        })
     }
 }
 

@@ -14,8 +14,8 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::printable::count;
 use crate::project::host::host_environment;
 use crate::project::stack::StackIndex;
-use crate::report::{Ordered, PolicyStarter, Story};
-use crate::selection::attached::Attached;
+use crate::report::{OrderExplanation, PolicyStarter, Story};
+use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::{Query, Selection};
 use crate::selection::why::{Why, WhyQuestion, chain};
 
@@ -32,10 +32,10 @@ pub enum Explanation {
 pub struct StackExplanation {
     query: Query,
     selection: Selection,
-    answers: Vec<Answer>,
+    answers: Vec<ExplainedStack>,
 }
 
-struct Answer {
+struct ExplainedStack {
     stack: StackIndex,
     why: Why,
     starters: Vec<PolicyStarter>,
@@ -47,7 +47,7 @@ impl StackExplanation {
     /// Calls a function with the story of each stack.
     pub fn with_stories<T>(&self, context: &Context, call: impl FnOnce(&[Story<'_>]) -> T) -> T {
         let project = &context.project;
-        let attached = Attached::resolve(project, &mut Vec::new());
+        let attached = PolicyAttachments::resolve(project, &mut Vec::new());
         let uncounted = self
             .query
             .changed
@@ -127,7 +127,7 @@ impl Context {
             mark_ignored(project, stack, &mut inputs);
             let why = explanation.question(self, stack).answer(inputs);
             let unknown_paths = unknown_paths(project, listing, &[stack]).context(failed)?;
-            explanation.answers.push(Answer {
+            explanation.answers.push(ExplainedStack {
                 stack,
                 why,
                 starters: starters.remove(&stack).unwrap_or_default(),
@@ -200,8 +200,8 @@ impl Context {
     }
 
     /// Explains why the first stack runs after the second.
-    pub fn order_of(&self, [later, earlier]: [StackIndex; 2]) -> Ordered<'_> {
-        Ordered {
+    pub fn order_of(&self, [later, earlier]: [StackIndex; 2]) -> OrderExplanation<'_> {
+        OrderExplanation {
             project: &self.project,
             later,
             earlier,

@@ -19,14 +19,11 @@ pub struct MissingExplanation {
 impl MissingExplanation {
     /// Returns the story of each stack.
     pub fn stories(&self) -> Vec<MissingStory<'_>> {
-        let RecordedState {
-            document,
-            standings,
-        } = &self.recorded;
+        let RecordedState { document, statuses } = &self.recorded;
         let stories = self.stacks.iter().map(|(key, outlook)| MissingStory {
             path: key,
             entry: &document.stacks[key],
-            stack: &standings.missing[key],
+            stack: &statuses.missing[key],
             outlook: outlook.clone(),
         });
         stories.collect()
@@ -75,12 +72,9 @@ impl Context {
             return Ok(None);
         }
         let address = self.opened()?.backend.address();
-        let standings = self.standings_in(&document, address, counted, false)?;
-        let recorded = RecordedState {
-            document,
-            standings,
-        };
-        let missing = recorded.standings.missing.keys();
+        let statuses = self.statuses_in(&document, address, counted, false)?;
+        let recorded = RecordedState { document, statuses };
+        let missing = recorded.statuses.missing.keys();
         let missing =
             missing.filter(|key| is_meant(key) && recorded.document.stacks.contains_key(*key));
         let keys: Vec<String> = missing.cloned().collect();

@@ -22,9 +22,10 @@ use crate::run::following::PreparedFollowUp;
 use crate::run::policies::LoadedPolicies;
 use crate::run::started::StartedRun;
 use crate::run::workflow::{
-    self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, Workflow,
+    self, EarlierTurns, FollowedPolicy, Follower, RunFacts, StackInput, StackNames, Workflow,
+    WorkflowTurn,
 };
-use crate::selection::attached::Attached;
+use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::Query;
 
 /// The journal's word for turns that deploy.
@@ -32,6 +33,34 @@ pub(crate) const TRACKED: &str = "tracked";
 
 /// The journal's word for turns that accept drift.
 pub(crate) const DRIFT: &str = "drift";
+
+/// A request for the policies of a run.
+pub(crate) struct PolicyRequest<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) kind: &'static str,
+    /// The command of follow-ups, if it is not the command of the run.
+    pub(crate) followup: Option<&'a String>,
+    pub(crate) metadata: &'a [String],
+    /// The stacks that never follow.
+    pub(crate) excluded: Vec<String>,
+    /// The workflow that the run continues.
+    pub(crate) earlier: Option<&'a EarlierWorkflow>,
+    /// The fix if a policy has changed since then; `None` if that is allowed.
+    pub(crate) if_changed: Option<&'static str>,
+}
+
+/// The policies of a run that is about to begin.
+pub(crate) struct PreparedPolicies {
+    pub(crate) follower: Follower,
+    /// What each stack would do as a follow-up.
+    pub(crate) followups: Vec<PreparedFollowUp>,
+    /// The turns of earlier runs that policies evaluate first, by position in the workflow.
+    pub(crate) unevaluated: Vec<usize>,
+    /// How many unfinished turns of earlier runs are added at once.
+    pub(crate) n_reopened: usize,
+    /// The journal's record of the policies.
+    pub(crate) record: PoliciesRecord,
+}
 
 /// An earlier workflow that is continued.
 pub(crate) struct EarlierWorkflow {
@@ -54,16 +83,19 @@ pub(crate) fn warn_of_unevaluated(notices: &Notices, n_turns: usize) {
     }
 }
 
-/// Makes policies follow a run that has begun. They first evaluate turns of earlier runs, given by
-/// position in the workflow. `n_reopened` turns at the end of the workflow are added at once.
+/// Makes policies follow a run that has begun.
 pub(crate) fn follow(
     root: &Path,
     begun: StartedRun,
-    mut follower: Follower,
-    followups: Vec<PreparedFollowUp>,
-    unevaluated: Vec<usize>,
-    n_reopened: usize,
+    prepared: PreparedPolicies,
 ) -> Result<StartedRun> {
+    let PreparedPolicies {
+        mut follower,
+        followups,
+        unevaluated,
+        n_reopened,
+        ..
+    } = prepared;
     if begun.folder().is_some()
         && let Ok(Some(place)) = GuardedFolder::find(root)
     {
@@ -115,13 +147,67 @@ impl Context {
         excluded.collect()
     }
 
-    /// Returns the follower of a workflow with loaded policies.
+    /// Returns the journal's record of a run's policies, without its turns.
+    ///
+    /// # Errors
+    ///
+    /// If a policy has changed since the run that is continued.
+    pub(crate) fn policies_record(
+        &self,
+        loaded: &LoadedPolicies,
+        request: PolicyRequest<'_>,
+    ) -> Result<PoliciesRecord> {
+        let PolicyRequest {
+            run,
+            kind,
+            followup,
+            metadata,
+            mut excluded,
+            earlier,
+            if_changed,
+        } = request;
+        let earlier = earlier.map(|earlier| &earlier.record);
+        for path in earlier.map_or(&[][..], |it| &it.excluded) {
+            if !excluded.contains(path) {
+                excluded.push(path.clone());
+            }
+        }
+        let record = PoliciesRecord {
+            workflow: earlier.map_or(run, |it| &it.workflow).to_owned(),
+            kind: kind.to_owned(),
+            followup: followup
+                .or(earlier.and_then(|it| it.followup.as_ref()))
+                .cloned(),
+            metadata: match earlier {
+                Some(earlier) if metadata.is_empty() => earlier.metadata.clone(),
+                _ => metadata.to_vec(),
+            },
+            excluded,
+            digests: self.policy_digests(loaded),
+            turns: Vec::new(),
+            asked: Vec::new(),
+        };
+        if let (Some(earlier), Some(hint)) = (earlier, if_changed) {
+            check_digests(&record, earlier).map_err(|error| error.hint(hint))?;
+        }
+        Ok(record)
+    }
+
+    /// Returns the follower of a run: the loaded policies, with a workflow of the turns of earlier
+    /// runs and the first turns of this one. The excluded stacks never follow.
     pub(crate) fn follower(
         &self,
         loaded: LoadedPolicies,
         facts: RunFacts,
-        workflow: Workflow,
+        run: &str,
+        excluded: &[String],
+        (earlier, turns): (Vec<WorkflowTurn>, Vec<WorkflowTurn>),
     ) -> Follower {
+        let stacks = &self.project.stacks;
+        let excluded = excluded.iter().filter_map(|path| stacks.named(path));
+        let names = StackNames::new(stacks, excluded.collect());
+        let settings = self.project.settings.policies;
+        let workflow = Workflow::new(run.to_owned(), names, settings, earlier, turns);
         let LoadedPolicies {
             worker,
             attached,
@@ -152,7 +238,7 @@ impl Context {
         Follower::new(worker, policies, attached, facts, inputs, workflow)
     }
 
-    pub(crate) fn policy_digests(&self, loaded: &LoadedPolicies) -> BTreeMap<String, String> {
+    fn policy_digests(&self, loaded: &LoadedPolicies) -> BTreeMap<String, String> {
         let blocks = self.project.policies.iter().zip(&loaded.policies);
         let digests = blocks.filter_map(|(block, policy)| {
             let digest = policy.as_ref()?.digest.clone();
@@ -163,7 +249,7 @@ impl Context {
 }
 
 /// Checks that the policies are those of an earlier run.
-pub(crate) fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Result<()> {
+fn check_digests(now: &PoliciesRecord, then: &PoliciesRecord) -> Result<()> {
     let names = then.digests.keys().chain(now.digests.keys());
     let mut changed = names.filter(|name| then.digests.get(*name) != now.digests.get(*name));
     match changed.next() {
@@ -178,7 +264,7 @@ impl EarlierWorkflow {
     /// Takes the turns of a workflow's runs, the first run first.
     pub(crate) fn new(project: &Project, records: &[&RunRecord], record: PoliciesRecord) -> Self {
         let mut turns = EarlierTurns::new(records, &project.stacks);
-        let attached = Attached::resolve(project, &mut Vec::new());
+        let attached = PolicyAttachments::resolve(project, &mut Vec::new());
         let all = &turns.turns;
         let is_asked = |position: &usize| {
             let stack = all[*position].stack;

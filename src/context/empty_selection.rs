@@ -92,7 +92,7 @@ impl Context {
         }
         if stacks.at_or_below(directory).next().is_some() {
             let recorded = query.recorded.as_ref();
-            let has_statuses = recorded.is_some_and(|recorded| !recorded.statuses.is_empty());
+            let has_statuses = recorded.is_some_and(|recorded| !recorded.wanted.is_empty());
             let flags: Vec<&str> = [
                 ("--match", !query.globs.is_empty()),
                 ("--stacks-from", query.named.is_some()),
@@ -112,11 +112,11 @@ impl Context {
                 Some((last, others)) => format!(" passes {} and {last}", others.join(", ")),
             };
             if let Some(recorded) = recorded.filter(|recorded| recorded.changed) {
-                return match recorded.standings.changed().count() {
-                    0 => "every stack is as it was applied".to_owned(),
-                    1 => format!("1 stack is not as it was applied, but none {place}{passes}"),
+                return match recorded.statuses.changed().count() {
+                    0 => "no stack has changed since its last apply".to_owned(),
+                    1 => format!("1 stack is not `applied`, but none {place}{passes}"),
                     n => {
-                        format!("{n} stacks are not as they were applied, but none {place}{passes}")
+                        format!("{n} stacks are not `applied`, but none {place}{passes}")
                     }
                 };
             }

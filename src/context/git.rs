@@ -1,6 +1,5 @@
 //! The repository and its uncommitted files, read once per command.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +7,9 @@ use std::thread;
 use tracing::debug;
 
 use super::Context;
+use super::own_files::without_own_files;
 use crate::error::{Error, ErrorContext as _, Result};
-use crate::git::{ChangedFile, CommitId, FileState, GitError, Repository};
+use crate::git::{ChangedFile, CommitId, GitError, Repository};
 
 /// Reads git on another thread while this one reads the project.
 ///
@@ -66,17 +66,10 @@ impl GitState {
     }
 }
 
-/// Returns the uncommitted files without saved plans, which are no work in progress.
+/// Returns the uncommitted files without those that `orch` has written, which are no work in progress.
 pub fn exact_status(repository: &Repository, root: &Path) -> Result<Vec<ChangedFile>, GitError> {
     let status = repository.status()?;
-    Ok(without_plans(root, status))
-}
-
-fn without_plans(root: &Path, mut status: Vec<ChangedFile>) -> Vec<ChangedFile> {
-    status.retain(|file| {
-        file.state != FileState::Untracked || !is_saved_plan(&file.path.to_host(root))
-    });
-    status
+    Ok(without_own_files(root, status))
 }
 
 fn read(root: &Path, is_rough: bool) -> Result<GitSnapshot, GitError> {
@@ -84,7 +77,7 @@ fn read(root: &Path, is_rough: bool) -> Result<GitSnapshot, GitError> {
     let status = if is_rough {
         repository
             .rough_status()
-            .map(|files| without_plans(root, files))
+            .map(|files| without_own_files(root, files))
     } else {
         exact_status(&repository, root)
     };
@@ -130,23 +123,4 @@ impl Context {
             Err(error) => Err(Error::described(failed, error)),
         }
     }
-}
-
-/// How the comment at the end of a saved plan begins.
-pub(crate) const PLAN_MARK: &str = "orch plan ";
-
-/// Returns whether a file is a saved plan, by its last bytes.
-fn is_saved_plan(file: &Path) -> bool {
-    let found = || -> io::Result<bool> {
-        if !file.symlink_metadata()?.is_file() {
-            return Ok(false);
-        }
-        let mut file = std::fs::File::open(file)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(128)))?;
-        let mut end = Vec::new();
-        file.take(128).read_to_end(&mut end)?;
-        Ok(memchr::memmem::find(&end, PLAN_MARK.as_bytes()).is_some())
-    };
-    found().unwrap_or(false)
 }

@@ -8,13 +8,14 @@ mod generations;
 mod git;
 mod moves;
 mod other_tools;
+mod own_files;
 mod private_folder;
 mod report;
 mod rollback;
-mod standings;
 mod state;
 mod state_errors;
 mod state_snapshot;
+mod statuses;
 mod unmatched_filters;
 
 use std::mem::ManuallyDrop;
@@ -24,20 +25,20 @@ use serde_json::value::RawValue;
 
 pub use self::changes::ChangeQuery;
 pub use self::empty_selection::{missing_quotes, quoted_key};
-pub(crate) use self::git::PLAN_MARK;
 pub use self::git::{GitReader, GitSnapshot, GitState, exact_status};
 pub use self::moves::{FoundMove, follow_all, follow_moves};
+pub(crate) use self::own_files::{PLAN_MARK, seal, seal_of};
 pub use self::private_folder::{PLANS, PrivateFolder, sweep};
 pub use self::report::CyclesAre;
 pub use self::rollback::RollbackFlags;
-pub use self::standings::{no_status, state_config};
-pub use self::state::{Entries, Opened, failing_note};
+pub use self::state::{Entries, OpenedState, failing_note};
 pub use self::state_errors::{
     clashing, from_edit, from_lock, from_read, from_store, locked, lost_records, missing,
     other_copies, quoted,
 };
 pub use self::state_snapshot::StateSnapshot;
-use crate::change::SinceBase;
+pub use self::statuses::{no_status, state_config};
+use crate::change::ChangeBase;
 use crate::diagnostic::{self, Diagnostic};
 use crate::notice::Notices;
 use crate::project::Problems;
@@ -106,10 +107,10 @@ impl Context {
     }
 
     /// Reports the base of the changes.
-    pub fn report_base(&self, base: &SinceBase) {
+    pub fn report_base(&self, base: &ChangeBase) {
         let (base, reason) = match base {
-            SinceBase::Commit(base) => (base.commit.short(), base.reason.clone()),
-            SinceBase::Applied(base) => ("applied", base.to_string()),
+            ChangeBase::Commit(base) => (base.commit.short(), base.reason.clone()),
+            ChangeBase::Applied(base) => ("applied", base.to_string()),
         };
         self.notices.base(base, &reason);
     }

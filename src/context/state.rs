@@ -13,7 +13,7 @@ use crate::project::config::StateConfig;
 use crate::project::stack::StackIndex;
 use crate::state::backend::{Backend, BackendReadError};
 use crate::state::clock::SystemClock;
-use crate::state::document::{Document, Entry};
+use crate::state::document::{Document, Entry, Lock};
 use crate::state::edit::Binding;
 use crate::state::open::open;
 use crate::state::retry::with_retries;
@@ -21,7 +21,7 @@ use crate::state::store::StoreError;
 use crate::workspace::Workspace;
 
 /// The state's backend, and the project and user that use it.
-pub struct Opened {
+pub struct OpenedState {
     pub config: StateConfig,
     pub backend: Backend,
     pub binding: Binding,
@@ -30,13 +30,13 @@ pub struct Opened {
     pub notices: Notices,
 }
 
-impl Opened {
+impl OpenedState {
     /// Opens the backend without reading anything.
     pub fn new(project: &Project, config: StateConfig, notices: Notices) -> Result<Self> {
         let root = &project.root;
         let repository = repository_of(project)?;
         let prefix = repository.as_ref().map_or("", Repository::prefix);
-        Ok(Opened {
+        Ok(OpenedState {
             backend: open(&config, root).map_err(from_store)?,
             binding: Binding {
                 project: config.project.clone(),
@@ -137,25 +137,26 @@ fn merged(
             return Ok(None);
         };
         let mut document = read.document;
-        let Some(lock) = &document.lock else {
-            return Ok(Some(document));
-        };
-        let record = match backend.record(&lock.run) {
-            // The run's own records are unreadable; the document is not.
-            Err(error @ BackendReadError::Damaged { .. }) => {
-                notices.warning(&error.to_string());
-                return Ok(Some(document));
+        let holders = document.lock.iter().flat_map(Lock::holders).cloned();
+        let mut is_whole = true;
+        for holder in holders.collect::<Vec<Lock>>() {
+            let record = match backend.record(&holder.run) {
+                // The run's own records are unreadable; the document is not.
+                Err(error @ BackendReadError::Damaged { .. }) => {
+                    notices.warning(&error.to_string());
+                    continue;
+                }
+                record => record?.map(|(record, _)| record),
+            };
+            match record.filter(|it| it.code == holder.code && it.lineage == document.lineage) {
+                Some(record) => document.merge(&record.stacks),
+                None => is_whole = false,
             }
-            record => record?.map(|(record, _)| record),
-        };
-        match record.filter(|it| it.code == lock.code && it.lineage == document.lineage) {
-            Some(record) => document.merge(&record.stacks),
-            // The record may have been merged and removed since the document was read.
-            None if serial != Some(document.serial) => {
-                serial = Some(document.serial);
-                continue;
-            }
-            None => {}
+        }
+        // A record may have been merged and removed since the document was read.
+        if !is_whole && serial != Some(document.serial) {
+            serial = Some(document.serial);
+            continue;
         }
         return Ok(Some(document));
     }

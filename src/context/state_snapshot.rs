@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::standings::Digested;
-use super::state::Opened;
+use super::state::OpenedState;
+use super::statuses::CountedDigests;
 use crate::change::InputDigests;
 use crate::project::namespaces::Generations;
 
 /// The parts of the state that have been read so far.
 #[derive(Default)]
 pub struct StateSnapshot {
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedState>,
     /// The recorded keys of stacks that `moved` blocks move, by their current keys.
     pub relocated: BTreeMap<String, String>,
     pub generations: Arc<Generations>,
-    pub(super) digested: Option<Digested>,
+    pub(super) digested: Option<CountedDigests>,
     /// Whether to fetch applied commits that this clone lacks.
     pub fetches_seen: bool,
     /// The arguments of each `git fetch` that has run to compare HEAD with the applied commits.

@@ -49,7 +49,7 @@ impl Context {
                 let meant = closest(tag, stacks.tags())
                     .map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
                 self.notices.note(&format!(
-                    "in `{flag}`: no stack of the project carries the tag `{tag}`{meant}"
+                    "in `{flag}`: no stack of the project has the tag `{tag}`{meant}"
                 ));
             }
         }

@@ -11,7 +11,7 @@ use crate::project::driver::NONE;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::order::Direction;
 use crate::run::safeguard::{EarlyDestroy, Violation};
-use crate::selection::graph::{Graph, Towards};
+use crate::selection::graph::{Graph, SearchDirection};
 use crate::state::document::Document;
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl DestroyingRun {
     fn destroyed_first(&self, project: &Project, graph: &Graph) -> Vec<EarlyDestroy> {
         let is_destroyed = |stack: &StackIndex| self.destroyed.contains(stack);
         let start = self.destroyed.iter().copied();
-        let after = graph.neighbours(start, Towards::Dependents, None);
+        let after = graph.neighbours(start, SearchDirection::Dependents, None);
         let late = after.iter().filter(|(stack, _)| is_destroyed(stack));
         let path = |stack: StackIndex| project.stacks[stack].path.to_string();
         let pairs = late.map(|(&dependent, step)| {

@@ -14,7 +14,7 @@ pub use self::ignored::IgnoredInputs;
 pub use self::mode::PlanMode;
 pub use self::reason::{PlanReason, ReasonSource};
 pub use self::removed::Removed;
-use crate::change::{Pending, Standing, part_label};
+use crate::change::{Pending, StackStatus, part_label};
 use crate::driver::{ChangeCounts, Driver, DriverAction, DriverAnswer, PlanKind, ResourceChange};
 use crate::path::{Generation, StackPath};
 use crate::plan::conditions::WorkBefore;
@@ -131,7 +131,7 @@ impl PlanEntry {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct StackFacts<'a> {
     /// Its recorded status; `None` without a state.
-    pub standing: Option<&'a Standing>,
+    pub status: Option<&'a StackStatus>,
     pub driver: Driver<'a>,
     pub mode: StackMode,
     pub is_replaced: bool,
@@ -235,8 +235,10 @@ impl StackFacts<'_> {
             let reason = PlanReason::new(ReasonSource::Option, "--destroy");
             return Decision::Final(PlannedAction::Delete, reason);
         }
-        let asked = match self.standing {
-            Some(Standing::Pending(Pending::NeverApplied)) if !self.is_moved => AskedAction::Create,
+        let asked = match self.status {
+            Some(StackStatus::Pending(Pending::NeverApplied)) if !self.is_moved => {
+                AskedAction::Create
+            }
             _ => AskedAction::Update,
         };
         if let Some(reason) = self.replaces() {
@@ -270,7 +272,7 @@ impl StackFacts<'_> {
         }
         let reason = self.because();
         Decision::Final(
-            match (asked, self.driver.is_none(), self.standing) {
+            match (asked, self.driver.is_none(), self.status) {
                 _ if self.is_as_applied() => PlannedAction::NoOp,
                 (AskedAction::Create, true, Some(_)) => PlannedAction::Adopt,
                 (_, true, _) => PlannedAction::NoOp,
@@ -284,13 +286,13 @@ impl StackFacts<'_> {
     /// Returns whether its inputs, and the outputs that it uses, are those of the last apply.
     fn is_as_applied(&self) -> bool {
         let is_untouched = self.outputs_differ.is_none() && !self.accepts_drift;
-        self.standing == Some(&Standing::Applied) && (is_untouched || self.is_never_updated())
+        self.status == Some(&StackStatus::Applied) && (is_untouched || self.is_never_updated())
     }
 
     /// Returns whether it is never updated because it ignores all changes.
     fn is_never_updated(&self) -> bool {
         let ignores_all = self.ignored.is_some_and(|ignored| ignored.is_all);
-        ignores_all && self.standing == Some(&Standing::Applied)
+        ignores_all && self.status == Some(&StackStatus::Applied)
     }
 
     /// Returns why nothing is done: nothing differs, or only ignored inputs do.
@@ -302,7 +304,7 @@ impl StackFacts<'_> {
     /// Returns why its tool finds changes. If no input differs, something outside the inputs
     /// changed.
     fn because_of_changes(&self) -> PlanReason {
-        if self.standing != Some(&Standing::Applied) || self.outputs_differ.is_some() {
+        if self.status != Some(&StackStatus::Applied) || self.outputs_differ.is_some() {
             return self.because();
         }
         if let Some(ignored) = self.ignored.and_then(|ignored| ignored.reason()) {
@@ -323,21 +325,21 @@ impl StackFacts<'_> {
         if let Some(trigger) = self.trigger {
             return Some(trigger.clone());
         }
-        let is_tainted = matches!(self.standing, Some(Standing::Failed("tainted")));
+        let is_tainted = matches!(self.status, Some(StackStatus::Failed("tainted")));
         is_tainted.then(|| PlanReason::new(ReasonSource::State, "tainted"))
     }
 
     fn is_recorded(&self) -> bool {
-        let never = Standing::Pending(Pending::NeverApplied);
-        self.is_moved || self.standing.is_some_and(|standing| *standing != never)
+        let never = StackStatus::Pending(Pending::NeverApplied);
+        self.is_moved || self.status.is_some_and(|status| *status != never)
     }
 
     /// Returns why it may need changes, according to the state.
     fn because(&self) -> PlanReason {
         use ReasonSource::{Config, State};
-        match self.standing {
+        match self.status {
             None => PlanReason::new(Config, "the project keeps no state"),
-            Some(Standing::Pending(pending)) => match pending {
+            Some(StackStatus::Pending(pending)) => match pending {
                 Pending::NeverApplied => PlanReason::new(State, "not recorded"),
                 Pending::Unknown(why) => PlanReason::new(State, why.clone()),
                 Pending::Differs(difference) => {
@@ -362,9 +364,9 @@ impl StackFacts<'_> {
                     PlanReason::new(State, format!("{of} now has generation {now}"))
                 }
             },
-            Some(Standing::Failed(why)) => PlanReason::new(State, *why),
-            Some(Standing::Running) => PlanReason::new(State, "a run is working on it"),
-            Some(Standing::Applied | Standing::Removed | Standing::Absent) => {
+            Some(StackStatus::Failed(why)) => PlanReason::new(State, *why),
+            Some(StackStatus::Running) => PlanReason::new(State, "a run is working on it"),
+            Some(StackStatus::Applied | StackStatus::Removed | StackStatus::Absent) => {
                 let differ = self.outputs_differ.map(|text| PlanReason::new(State, text));
                 differ.unwrap_or_else(|| self.unchanged())
             }
@@ -423,7 +425,7 @@ impl StackFacts<'_> {
                 (Some(false), false) => (PlannedAction::Adopt, says("nothing to create")),
                 (_, false) => (PlannedAction::Adopt, says("exists, and is not recorded")),
             },
-            AskedAction::Update if self.standing.is_none() => match (answer.exists, has_changes) {
+            AskedAction::Update if self.status.is_none() => match (answer.exists, has_changes) {
                 (Some(false), true) => (PlannedAction::Create, says("nothing exists")),
                 (_, true) => (PlannedAction::Update, says("has changes")),
                 (_, false) => (PlannedAction::NoOp, says("has no changes")),
@@ -431,8 +433,10 @@ impl StackFacts<'_> {
             AskedAction::Update => match (answer.exists, has_changes) {
                 (Some(false), true) => {
                     // An interrupted apply may have been the first.
-                    let was_tried =
-                        matches!(self.standing, Some(Standing::Failed(_) | Standing::Running));
+                    let was_tried = matches!(
+                        self.status,
+                        Some(StackStatus::Failed(_) | StackStatus::Running)
+                    );
                     let reason = if was_tried {
                         let text = format!("{}; nothing exists", because.text);
                         PlanReason::new(because.source, text)
@@ -447,7 +451,7 @@ impl StackFacts<'_> {
                 }
                 (_, true) => (PlannedAction::Update, because),
                 (_, false) if self.is_as_applied() => (PlannedAction::NoOp, self.unchanged()),
-                (_, false) if matches!(self.standing, Some(Standing::Failed(_))) => {
+                (_, false) if matches!(self.status, Some(StackStatus::Failed(_))) => {
                     (PlannedAction::NoOp, because)
                 }
                 (_, false) => (PlannedAction::NoOp, says("normalised")),

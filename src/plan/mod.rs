@@ -11,7 +11,7 @@ pub mod code;
 mod commands;
 pub mod commit_code;
 mod conditions;
-pub mod created_first;
+pub mod create_before_destroy;
 mod destroy_order;
 pub mod entry;
 mod environment;

@@ -10,7 +10,7 @@ use crate::change::AppliedBase;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
 use crate::plan::order::{
-    NamedConstraints, OperationOrder, RecordedConstraints, RelaxedEdge, StackWork, Turnarounds,
+    NamedConstraints, OperationOrder, RecordedConstraints, RelaxedEdge, ReplacementOrder, StackWork,
 };
 use crate::project::Project;
 use crate::project::stack::StackIndex;
@@ -197,12 +197,12 @@ impl PlannedOrder {
         let removed: Vec<StackPath> = paths.collect();
         let places = places_by_path(project, &removed);
         let recorded = record.recorded.between(&works);
-        let turnarounds = Turnarounds {
+        let replacements = ReplacementOrder {
             created_first: created_first(project, document, &works, &removed),
             late: late.clone(),
         };
         let order =
-            OperationOrder::with_ties(&works, &tree, &recorded, &turnarounds, |it| places[it]);
+            OperationOrder::with_ties(&works, &tree, &recorded, &replacements, |it| places[it]);
         let name = |node: u32| record.name(project, node as usize);
         let relaxed: BTreeSet<RelaxedConstraint> = order
             .relaxed

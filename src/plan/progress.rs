@@ -301,7 +301,7 @@ impl Sink for ProgressWriter {
         match self.write(line) {
             Err(error) if !std::mem::replace(&mut self.has_complained, true) => {
                 Err(io::Error::other(format!(
-                    "`.orch/{}` can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on",
+                    "`.orch/{}` can no longer be written: {error}; the run continues, but `--resume` may later repeat stacks that succeed from now on",
                     self.path
                 )))
             }

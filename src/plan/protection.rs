@@ -395,7 +395,7 @@ pub enum Destroyer {
 
 /// A protected stack that would be destroyed or lose resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Protected {
+pub struct ProtectedStack {
     pub stack: StackPath,
     /// The reason of its entry, or the command.
     pub because: String,
@@ -403,8 +403,8 @@ pub struct Protected {
 }
 
 /// Returns the refusals in stack order. Stacks with the same protection share one.
-pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic> {
-    let mut groups: Vec<Vec<&Protected>> = Vec::new();
+pub fn refusals(protected: &[ProtectedStack], destroyer: Destroyer) -> Vec<Diagnostic> {
+    let mut groups: Vec<Vec<&ProtectedStack>> = Vec::new();
     let mut whole: HashMap<(&str, String), usize> = HashMap::new();
     for own in protected {
         let Protection { by, .. } = &own.refusal.protection;
@@ -423,8 +423,8 @@ pub fn refusals(protected: &[Protected], destroyer: Destroyer) -> Vec<Diagnostic
     refusals.collect()
 }
 
-fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
-    let Protected {
+fn refusal(stacks: &[&ProtectedStack], destroyer: Destroyer) -> Diagnostic {
+    let ProtectedStack {
         stack,
         because,
         refusal,
@@ -453,10 +453,11 @@ fn refusal(stacks: &[&Protected], destroyer: Destroyer) -> Diagnostic {
 }
 
 /// Refuses to destroy protected parts of a stack; `None` if the destroy is allowed.
-pub type Refuse<'a> = dyn Fn(&StackPath, &DestroyedPart<'_>) -> Option<ProtectionRefusal> + 'a;
+pub type RefuseDestroy<'a> =
+    dyn Fn(&StackPath, &DestroyedPart<'_>) -> Option<ProtectionRefusal> + 'a;
 
 /// Enforces the rules in the turns of an apply.
-pub struct Guard<'a>(pub Box<Refuse<'a>>);
+pub struct Guard<'a>(pub Box<RefuseDestroy<'a>>);
 
 impl fmt::Debug for Guard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

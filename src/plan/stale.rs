@@ -157,6 +157,11 @@ fn is_of_plan(entry: &Entry, plan: &str) -> bool {
     last_of_plan(entry, plan).is_some()
 }
 
+/// Returns whether the last attempt at a stack was made by a plan.
+pub fn has_attempted(entry: &Entry, plan: &str) -> bool {
+    is_of_plan(entry, plan)
+}
+
 fn is_up_to_date(entry: &Entry) -> bool {
     entry.has_succeeded() && entry.intent.is_none()
 }

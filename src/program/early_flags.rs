@@ -30,7 +30,7 @@ pub(crate) fn move_behind_command(
     root.build();
     let mut arguments = arguments.into_iter();
     let program = arguments.next();
-    let Early { flags, mut rest } = Early::split(&known_flags(&root), arguments);
+    let EarlyFlags { flags, mut rest } = EarlyFlags::split(&known_flags(&root), arguments);
     if rest.first().is_some_and(|word| word == "--") {
         rest.remove(0); // it ends the flags, and is not the command
     }
@@ -81,7 +81,7 @@ pub(crate) fn move_behind_command(
 }
 
 /// A command line with its first flags split off.
-struct Early {
+struct EarlyFlags {
     flags: Vec<EarlyFlag>,
     /// The command and its arguments.
     rest: Vec<OsString>,
@@ -117,7 +117,7 @@ impl EarlyFlag {
     }
 }
 
-impl Early {
+impl EarlyFlags {
     fn split(
         takes_value: &BTreeMap<String, bool>,
         arguments: impl Iterator<Item = OsString>,
@@ -154,7 +154,7 @@ impl Early {
             }
             flags.push(EarlyFlag { names, words });
         }
-        Early {
+        EarlyFlags {
             flags,
             rest: arguments.collect(),
         }

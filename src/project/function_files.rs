@@ -14,7 +14,7 @@ use walkdir::WalkDir;
 use crate::language::function::{self, FileError};
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::discover::{FileKind, FileTree, TreeIndex};
 
 const MAX_BYTES: u32 = 16 << 20;
@@ -209,7 +209,7 @@ impl function::FileReader for ProjectFiles<'_> {
         let directory = self.resolve(written)?;
         self.note(FileRead::Matching(directory.clone(), pattern.to_owned()));
         let matcher =
-            Pattern::new(&directory, pattern.trim_start_matches('/')).map_err(|problem| {
+            FilePattern::new(&directory, pattern.trim_start_matches('/')).map_err(|problem| {
                 FileError::Wrong(format!("`{pattern}` is not a pattern: {problem}"))
             })?;
         let below = |path: &ProjectPath| {

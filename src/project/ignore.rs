@@ -2,13 +2,13 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::source::Spanned;
 
 #[derive(Debug)]
 pub struct Ignore {
     /// Matches the files that do not count.
-    pub pattern: Pattern,
+    pub pattern: FilePattern,
     pub written: Spanned<String>,
 }
 
@@ -37,9 +37,9 @@ pub(super) fn ignored(
     }
     let is_name = !written.trim_end_matches('/').contains('/');
     let pattern = if is_name {
-        Pattern::new(directory, &format!("**/{written}"))
+        FilePattern::new(directory, &format!("**/{written}"))
     } else {
-        Pattern::new(directory, written)
+        FilePattern::new(directory, written)
     };
     match pattern {
         Err(problem) => problems.push(wrong(

@@ -16,7 +16,7 @@ use crate::language::NoNamespaces;
 use crate::language::syntax::{Block, Body};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::blocks::{no_blocks, only_attributes, value};
 use crate::project::discover::{self, DiscoveredFiles, FileKind, ParsedFile, SourceTree};
 use crate::project::problems::{FileReadError, Problems};
@@ -27,15 +27,15 @@ use crate::source::{Span, Spanned};
 const MAX_DEPTH: usize = 64;
 
 /// An imported file, with the place of its `import`, and its content.
-pub(crate) type Imported = (Spanned<ProjectPath>, Arc<Body>);
+pub(crate) type ImportedBody = (Spanned<ProjectPath>, Arc<Body>);
 
 #[derive(Default)]
 pub(crate) struct Imports {
     /// The files, in the order in which they apply: an imported file after those that it imports
     /// itself.
-    pub(crate) files: Vec<Imported>,
+    pub(crate) files: Vec<ImportedBody>,
     /// The wildcards among the sources, which may have matched other files before.
-    pub(crate) patterns: Vec<Spanned<Pattern>>,
+    pub(crate) patterns: Vec<Spanned<FilePattern>>,
 }
 
 /// Returns the imports of each directory that has any.
@@ -148,7 +148,7 @@ impl ImportResolver<'_> {
         if is_pattern(&source) {
             // Braces are ordinary characters here.
             let written = source.replace('{', "[{]").replace('}', "[}]");
-            let pattern = Pattern::new(&base, &written).ok();
+            let pattern = FilePattern::new(&base, &written).ok();
             let spanned = pattern.map(|value| Spanned { value, span });
             import.imports.patterns.extend(spanned);
         }

@@ -16,6 +16,7 @@ use crate::language::syntax::{Block, Body};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
+use crate::project::create_before_destroy::ForcedCreateBeforeDestroy;
 use crate::project::discover::{
     self, Directory, FileKind, FileTree, Listing, SourceTree, TreeIndex,
 };
@@ -23,9 +24,8 @@ use crate::project::driver::{self, DRIVER, DriverBlock};
 use crate::project::globals::Globals;
 use crate::project::ids::check_ids;
 use crate::project::ignore::{Ignore, ignored};
-use crate::project::import::{Imported, Imports};
+use crate::project::import::{ImportedBody, Imports};
 use crate::project::lifecycle::Lifecycle;
-use crate::project::made_first::MadeFirst;
 use crate::project::module::{self, MODULE, ModuleBlock};
 use crate::project::policy::{self, POLICY, PolicyBlock};
 use crate::project::problems::Problems;
@@ -69,7 +69,7 @@ pub struct Project {
     /// Directories whose `for_each` is empty, so they have no stack.
     pub without_instances: Vec<EmptyForEach>,
     /// The stacks to which `create_before_destroy` extends from others.
-    pub made_first: BTreeMap<StackIndex, MadeFirst>,
+    pub forced_create_before_destroy: BTreeMap<StackIndex, ForcedCreateBeforeDestroy>,
     /// The files, if they are not on disk.
     pub(crate) tree: Option<Arc<TreeIndex>>,
 }
@@ -237,7 +237,7 @@ impl Project {
                 span: file.span,
             });
             let patterns = imports.patterns.into_iter().map(|pattern| Spanned {
-                value: Watch::Pattern(pattern.value),
+                value: Watch::FilePattern(pattern.value),
                 span: pattern.span,
             });
             (directory, files.chain(patterns).collect())
@@ -379,7 +379,7 @@ struct Evaluated {
 impl Evaluated {
     fn new(
         directory: Directory,
-        imported: &[Imported],
+        imported: &[ImportedBody],
         project_files: &SourceTree,
         sources: &Sources,
     ) -> Self {

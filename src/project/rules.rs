@@ -13,7 +13,7 @@ pub struct Rules<'p> {
     pub prevent_destroy: Option<&'p Spanned<bool>>,
     pub prevent_resource_destroy: Option<&'p Spanned<ProtectedResources>>,
     /// `create_before_destroy`, if it is stated anywhere, or extends to the stack from another one.
-    pub create_before_destroy: Option<CreateFirst<'p>>,
+    pub create_before_destroy: Option<CreateBeforeDestroyRule<'p>>,
     pub ignore_changes: Option<&'p Spanned<IgnoredChanges>>,
     pub replace_triggered_by: &'p [Spanned<ReplaceTrigger>],
     /// The conditions, those of the outermost directory first.
@@ -22,7 +22,7 @@ pub struct Rules<'p> {
 
 /// `create_before_destroy`, as it is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CreateFirst<'p> {
+pub struct CreateBeforeDestroyRule<'p> {
     pub value: bool,
     /// Its place, if it is in the project.
     pub span: Option<Span>,
@@ -44,7 +44,7 @@ impl Rules<'_> {
 impl Project {
     /// Returns the rules that apply to a stack: for each rule the stack's own value, else that of the nearest
     /// directory; and the conditions of all of them. A stack that is only read inherits only conditions.
-    /// [`Self::made_first`] has the stacks to which `create_before_destroy` extends.
+    /// [`Self::forced_create_before_destroy`] has the stacks to which `create_before_destroy` extends.
     pub fn rules_of(&self, index: StackIndex) -> Rules<'_> {
         let stack = &self.stacks[index];
         let own = stack.lifecycle.as_deref();
@@ -72,7 +72,7 @@ impl Project {
                 prevent_resource_destroy.or(lifecycle.prevent_resource_destroy.as_ref());
             *create_before_destroy = create_before_destroy.or_else(|| {
                 let stated = lifecycle.create_before_destroy.as_ref()?;
-                Some(CreateFirst {
+                Some(CreateBeforeDestroyRule {
                     value: stated.value,
                     span: Some(stated.span),
                     from: None,
@@ -81,10 +81,10 @@ impl Project {
             *ignore_changes = ignore_changes.or(lifecycle.ignore_changes.as_ref());
         }
         rules.conditions.reverse();
-        if let Some(extended) = self.made_first.get(&index)
+        if let Some(extended) = self.forced_create_before_destroy.get(&index)
             && !rules.create_before_destroy.is_some_and(|rule| rule.value)
         {
-            rules.create_before_destroy = Some(CreateFirst {
+            rules.create_before_destroy = Some(CreateBeforeDestroyRule {
                 value: true,
                 span: extended.span,
                 from: Some(&extended.from),

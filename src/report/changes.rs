@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::document::PathJson;
 use crate::change::trigger::Trigger;
 use crate::change::{
-    ChangeCause, Ignored, Input, Location, Since, SinceBase, SwitchedOff, UncountedChange, Use,
+    Baseline, ChangeBase, ChangeCause, Ignored, Input, Location, SwitchedOff, UncountedChange, Use,
     UseKind, WhyUncounted,
 };
 use crate::git::{ChangedFile, FileChange, FileState};
@@ -186,8 +186,8 @@ struct BaseJson<'a> {
 }
 
 impl<'a> SinceJson<'a> {
-    pub(super) fn new(since: &'a Since) -> Self {
-        let Since {
+    pub(super) fn new(since: &'a Baseline) -> Self {
+        let Baseline {
             base,
             removed,
             outside,
@@ -195,14 +195,14 @@ impl<'a> SinceJson<'a> {
         let removed = removed.iter().map(PathJson::new);
         SinceJson {
             base: match base {
-                SinceBase::Commit(base) => BaseJson {
+                ChangeBase::Commit(base) => BaseJson {
                     commit: Some(base.commit.as_str()),
                     rule: base.rule.to_string(),
                     reason: base.reason.clone(),
                     serial: None,
                     lineage: None,
                 },
-                SinceBase::Applied(base) => BaseJson {
+                ChangeBase::Applied(base) => BaseJson {
                     commit: None,
                     rule: "applied".to_owned(),
                     reason: base.to_string(),

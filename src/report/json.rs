@@ -11,12 +11,12 @@ use super::document::{FORMAT, PathJson, ProblemsJson};
 use super::missing::MissingJson;
 use super::reasons::{ReasonJson, reason_json};
 use super::rules::RulesJson;
-use crate::change::{MissingStack, Since, Standings};
+use crate::change::{Baseline, MissingStack, StackStatuses};
 use crate::project::environment::{EnvOrigin, Environment};
 use crate::project::namespaces::Definition;
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::{Problems, Project};
-use crate::selection::graph::{Graph, Origin, Relative, Towards, Wave};
+use crate::selection::graph::{Graph, Origin, RelatedStack, SearchDirection, Wave};
 use crate::selection::select::Selection;
 use crate::source::{Sources, Spanned};
 
@@ -100,16 +100,16 @@ pub struct StackList<'a> {
     /// The same stacks, in the order of the list.
     pub listed: &'a [StackIndex],
     /// The statuses of all stacks, if requested.
-    pub standings: Option<&'a Standings>,
+    pub statuses: Option<&'a StackStatuses>,
     /// The recorded stacks that this commit lacks, as far as they are requested.
     pub missing: &'a [(&'a str, &'a MissingStack)],
 }
 
 /// Stacks that are converted to JSON one at a time, so that memory never holds the predecessors of all
 /// stacks at once.
-struct Streamed<'f, F>(&'f [StackIndex], F);
+struct StreamedStacks<'f, F>(&'f [StackIndex], F);
 
-impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for Streamed<'_, F> {
+impl<'s, F: Fn(&StackIndex) -> StackJson<'s>> Serialize for StreamedStacks<'_, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
         for stack in self.0 {
@@ -129,11 +129,13 @@ pub fn write_list(
         graph,
         selection,
         listed,
-        standings,
+        statuses,
         missing,
     } = *list;
     let waves = graph.waves(|stack| selection.contains(stack));
-    let searches = graph.searches(Towards::Dependencies, |stack| selection.contains(stack));
+    let searches = graph.searches(SearchDirection::Dependencies, |stack| {
+        selection.contains(stack)
+    });
     let stack_json = |&index: &StackIndex| {
         let stack: &Stack = &project.stacks[index];
         let wave = waves[index.get()];
@@ -153,9 +155,9 @@ pub fn write_list(
             id: stack.id.as_ref().map(|id| id.value.as_str()),
             name: &stack.name,
             description: stack.description.as_deref(),
-            status: standings
-                .and_then(|standings| standings.stacks.get(&index))
-                .map(|standing| standing.status().word()),
+            status: statuses
+                .and_then(|statuses| statuses.stacks.get(&index))
+                .map(|status| status.kind().word()),
             tags: stack.tags().collect(),
             after: strings(&stack.after, String::as_str),
             before: strings(&stack.before, String::as_str),
@@ -182,8 +184,8 @@ pub fn write_list(
     let document = ListJson {
         format: FORMAT,
         since: selection.since().map(SinceJson::new),
-        stacks: Streamed(listed, stack_json),
-        missing: standings.map(|_| {
+        stacks: StreamedStacks(listed, stack_json),
+        missing: statuses.map(|_| {
             let missing = missing.iter();
             missing
                 .map(|(path, stack)| MissingJson::new(path, stack))
@@ -200,7 +202,7 @@ pub fn write_removed(
     out: &mut impl Write,
     project: &Project,
     problems: &Problems,
-    since: &Since,
+    since: &Baseline,
 ) -> io::Result<()> {
     let document = ListJson {
         format: FORMAT,
@@ -213,7 +215,7 @@ pub fn write_removed(
     writeln!(out)
 }
 
-fn predecessor_json<'a>(predecessor: &Relative, project: &'a Project) -> PredecessorJson<'a> {
+fn predecessor_json<'a>(predecessor: &RelatedStack, project: &'a Project) -> PredecessorJson<'a> {
     let path = |stack: StackIndex| project.stacks[stack].path.as_str();
     PredecessorJson {
         path: path(predecessor.stack),

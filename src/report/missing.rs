@@ -59,7 +59,7 @@ impl<'a> MissingJson<'a> {
     pub(super) fn new(path: &'a str, stack: &'a MissingStack) -> Self {
         MissingJson {
             path,
-            status: stack.standing.status().word(),
+            status: stack.status.kind().word(),
             id: stack.id.as_deref(),
             name: &stack.name,
             tags: &stack.tags,

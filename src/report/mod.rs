@@ -31,8 +31,8 @@ mod rules;
 mod run;
 mod runs;
 mod size;
-mod standing;
 mod state;
+mod status;
 mod terragrunt;
 mod values;
 mod why;
@@ -57,8 +57,8 @@ pub use policy_tests::{TestEnd, TestLine, write_tests};
 pub use quote::first_error;
 pub use reasons::reason_text;
 pub use run::{
-    CommandLines, Filter, Folding, Groups, PrefixedLines, Progress, RunLogs, RunText, StreamWriter,
-    StreamWriters, failure_reason, failure_text, policy_problems,
+    CommandLines, Filter, FoldingStyle, Groups, PrefixedLines, Progress, RunLogs, RunText,
+    StreamWriter, StreamWriters, failure_reason, failure_text, policy_problems,
 };
 pub use runs::{
     ListedRun, ShownRun, write_causes, write_causes_json, write_causes_refusal_json, write_run,
@@ -72,5 +72,6 @@ pub use state::{
 };
 pub use values::{EvaluatedExpression, Evaluation, write_evaluation, write_globals};
 pub use why::{
-    Ordered, PolicyStarter, Story, write_why, write_why_after, write_why_after_json, write_why_json,
+    OrderExplanation, PolicyStarter, Story, write_why, write_why_after, write_why_after_json,
+    write_why_json,
 };

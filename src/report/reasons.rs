@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
 use super::released::{ReleasedJson, released_text};
-use super::standing::{StandingJson, standing_text};
+use super::status::{StatusJson, status_text};
 use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
-use crate::selection::graph::{NeighbourStep, Origin, Towards};
+use crate::selection::graph::{NeighbourStep, Origin, SearchDirection};
 use crate::selection::select::{DirectoryMatch, SelectionReason};
 use crate::source::{Sources, Span};
 
@@ -18,7 +18,7 @@ pub fn reason_text(reason: &SelectionReason, stacks: &Stacks, sources: &Sources)
         SelectionReason::Changed(cause) => cause_text(cause),
         SelectionReason::Triggered(trigger) => format!("triggered: {}", trigger_text(trigger)),
         SelectionReason::Released(released) => released_text(released),
-        SelectionReason::Standing(standing) => standing_text(standing),
+        SelectionReason::Status(status) => status_text(status),
         SelectionReason::Directory(directory, scope) => directory_text(directory, *scope),
         SelectionReason::Glob(filter) => format!("matches --match {filter}"),
         SelectionReason::Named(source, line) => format!("named in {source}, line {line}"),
@@ -51,16 +51,16 @@ pub(super) fn directory_text(directory: &ProjectPath, scope: DirectoryMatch) -> 
 }
 
 /// Returns when a neighbour runs, relative to the stack from which the search reached it.
-pub(super) fn direction(towards: Towards) -> &'static str {
+pub(super) fn direction(towards: SearchDirection) -> &'static str {
     match towards {
-        Towards::Dependencies => "before",
-        Towards::Dependents => "after",
+        SearchDirection::Dependencies => "before",
+        SearchDirection::Dependents => "after",
     }
 }
 
 /// Returns how a neighbour is reached, from its own point of view.
 pub(super) fn step_text(
-    towards: Towards,
+    towards: SearchDirection,
     step: &NeighbourStep,
     stacks: &Stacks,
     sources: &Sources,
@@ -96,7 +96,7 @@ pub(super) enum EvidenceJson<'a> {
     Cause(CauseJson<'a>),
     Trigger(TriggerJson<'a>),
     Released(ReleasedJson<'a>),
-    Standing(StandingJson<'a>),
+    Status(StatusJson<'a>),
     Line {
         file: &'a str,
         line: usize,
@@ -129,9 +129,9 @@ pub(super) fn reason_json<'a>(reason: &'a SelectionReason, project: &'a Project)
             let evidence = ReleasedJson::new(released);
             ("policy", Some(EvidenceJson::Released(evidence)))
         }
-        SelectionReason::Standing(standing) => {
-            let evidence = StandingJson::new(standing);
-            ("status", Some(EvidenceJson::Standing(evidence)))
+        SelectionReason::Status(status) => {
+            let evidence = StatusJson::new(status);
+            ("status", Some(EvidenceJson::Status(evidence)))
         }
         SelectionReason::Directory(..) => ("directory", None),
         SelectionReason::Glob(_) => ("match", None),
@@ -143,8 +143,8 @@ pub(super) fn reason_json<'a>(reason: &'a SelectionReason, project: &'a Project)
         SelectionReason::WantedBy(by, span) => ("wanted_by", stack(*by, *span)),
         SelectionReason::Neighbour(reach, step) => {
             let kind = match reach.towards {
-                Towards::Dependencies => "dependency",
-                Towards::Dependents => "dependent",
+                SearchDirection::Dependencies => "dependency",
+                SearchDirection::Dependents => "dependent",
             };
             (kind, stack(step.from, step.origin.span))
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::path::StackPath;
 use crate::project::lifecycle::{ProtectedResources, ReplaceTrigger};
-use crate::project::{CreateFirst, Project, Rules};
+use crate::project::{CreateBeforeDestroyRule, Project, Rules};
 use crate::source::{Span, Spanned};
 
 /// The rules of a stack as JSON.
@@ -59,7 +59,7 @@ impl<'a> RulesJson<'a> {
                 from: None,
             }
         }
-        let created_first = |it: CreateFirst<'_>| {
+        let create_before_destroy = |it: CreateBeforeDestroyRule<'_>| {
             let place = it.span.map(|span| project.sources.file_and_line(span));
             let (file, line) = place.unzip();
             RuleJson {
@@ -80,7 +80,7 @@ impl<'a> RulesJson<'a> {
             prevent_resource_destroy: rules
                 .prevent_resource_destroy
                 .map(|it| rule(&it.value, it.span, project)),
-            create_before_destroy: rules.create_before_destroy.map(created_first),
+            create_before_destroy: rules.create_before_destroy.map(create_before_destroy),
             ignore_changes: rules
                 .ignore_changes
                 .map(|it| rule(it.value.words(), it.span, project)),

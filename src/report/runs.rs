@@ -45,7 +45,7 @@ impl ShownRun {
         state: RunStatus,
         folder: PathBuf,
     ) -> Self {
-        record.let_failures_stand();
+        record.show_unresolved_failures();
         ShownRun {
             record,
             earlier,

@@ -15,13 +15,13 @@ use crate::policy::{LoadProblem, MAX_BYTES, PolicyNumber, PolicyOutline, Worker}
 use crate::printable::printable;
 use crate::project::policy::PolicyBlock;
 use crate::run::own_process::{WORKER, own_process};
-use crate::selection::attached::Attached;
+use crate::selection::attached::PolicyAttachments;
 
 /// Policies that can be evaluated.
 #[derive(Debug)]
 pub struct LoadedPolicies {
     pub worker: Worker,
-    pub attached: Attached,
+    pub attached: PolicyAttachments,
     /// The requested and loaded policies, by their position in the project.
     pub policies: Vec<Option<LoadedPolicy>>,
 }
@@ -44,11 +44,11 @@ impl Context {
     /// Loads the wanted policies, by their position in the project. Errors are added to the problems.
     pub fn load_policies(
         &mut self,
-        is_wanted: impl Fn(&Attached, usize) -> bool,
+        is_wanted: impl Fn(&PolicyAttachments, usize) -> bool,
     ) -> Result<LoadedPolicies> {
         let (workspace, problems) = self.parts();
         let (project, diagnostics) = (&workspace.project, &mut problems.diagnostics);
-        let attached = Attached::resolve(project, diagnostics);
+        let attached = PolicyAttachments::resolve(project, diagnostics);
         let mut worker = worker()?;
         let mut policies = Vec::new();
         for (position, policy) in project.policies.iter().enumerate() {

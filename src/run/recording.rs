@@ -175,7 +175,7 @@ impl Recording {
             && !std::mem::replace(&mut self.has_complained, true)
         {
             problems.push(io::Error::other(format!(
-                "the journal of this run can no longer be written: {error}; the run continues, but `--resume` may later repeat what succeeds from now on"
+                "the journal of this run can no longer be written: {error}; the run continues, but `--resume` may later repeat stacks that succeed from now on"
             )));
         }
         if let Some(stream) = stream {

@@ -348,11 +348,21 @@ pub fn new_id(root: &Path) -> String {
 
 /// Returns how long turns with the same command took in recorded runs, by the path of their stack.
 pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Duration> {
+    let words = arguments(command.given());
+    past(root, |header| {
+        header.command == words && header.eval == command.is_evaluated()
+    })
+}
+
+/// Returns how long applies took in recorded runs, by the path of their stack.
+pub(crate) fn past_applies(root: &Path) -> HashMap<String, Duration> {
+    past(root, |header| header.purpose.as_deref() == Some("apply"))
+}
+
+fn past(root: &Path, is_alike: impl Fn(&Header) -> bool) -> HashMap<String, Duration> {
     let folder = GuardedFolder::find(root).ok().flatten();
     let runs = folder.and_then(|folder| Runs::find(folder).ok());
-    runs.map_or_else(HashMap::new, |runs| {
-        runs.past_durations(command.given(), command.is_evaluated())
-    })
+    runs.map_or_else(HashMap::new, |runs| runs.past_durations(is_alike))
 }
 
 /// Returns the `PATH` of a stack's own environment. On Windows its name may be in any case.

@@ -23,19 +23,19 @@ const LABELS: [&str; 2] = ["label:", "autoattach:"];
 
 /// The stacks and modules that each policy is attached to. Policies are numbered as in [`Project::policies`].
 #[derive(Debug, Default)]
-pub struct Attached {
+pub struct PolicyAttachments {
     by_stack: Vec<Vec<usize>>,
     by_module: BTreeMap<String, Vec<usize>>,
 }
 
-impl Attached {
+impl PolicyAttachments {
     /// Resolves the `attach` entries of all policies, and adds their problems to `problems`. As with
     /// [`References::resolve`], a path that leaves the project and an invalid tag filter are errors. An entry
     /// that names nothing is a warning, or an error with `references = "strict"`.
     ///
     /// [`References::resolve`]: super::reference::References::resolve
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
-        let mut attached = Attached {
+        let mut attached = PolicyAttachments {
             by_stack: vec![Vec::new(); project.stacks.len()],
             by_module: BTreeMap::new(),
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::fs;
 
-use crate::change::Since;
+use crate::change::Baseline;
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::Project;
@@ -21,7 +21,11 @@ pub(super) struct Dangling {
 }
 
 /// Adds a note to the diagnostics of references that name a stack removed since the base.
-pub(super) fn note_removed(dangling: &[Dangling], since: &Since, diagnostics: &mut [Diagnostic]) {
+pub(super) fn note_removed(
+    dangling: &[Dangling],
+    since: &Baseline,
+    diagnostics: &mut [Diagnostic],
+) {
     let mut removed: BTreeMap<&str, Vec<&StackPath>> = BTreeMap::new();
     for stack in &since.removed {
         let here = removed.entry(stack.directory().as_str());

@@ -3,9 +3,9 @@
 //! Nothing here does I/O or runs anything.
 
 pub mod attached;
+pub mod create_before_destroy;
 mod dangling;
 pub mod graph;
-pub mod made_first;
 pub mod recorded;
 pub mod reference;
 pub mod select;

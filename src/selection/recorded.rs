@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::Project;
 use crate::project::stack::{Stack, StackIndex, StackMode, Stacks};
-use crate::selection::graph::{Graph, Towards};
+use crate::selection::graph::{Graph, SearchDirection};
 use crate::selection::reference::References;
 use crate::source::{FileId, SourceFile, Span, Spanned};
 use crate::state::document::{Document, Entry};
@@ -73,7 +73,9 @@ impl<'d> RecordedStacks<'d> {
 /// stack that is not recorded has no effect.
 pub fn dependencies(document: &Document) -> BTreeMap<&str, Vec<&str>> {
     let recorded = RecordedStacks::new(document, []);
-    let searches = recorded.graph.searches(Towards::Dependencies, |_| true);
+    let searches = recorded
+        .graph
+        .searches(SearchDirection::Dependencies, |_| true);
     let dependencies = recorded.iter().filter_map(|(index, _, key)| {
         let before = searches.from(index);
         let before = before

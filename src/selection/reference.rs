@@ -17,7 +17,7 @@ mod resolver;
 use std::fmt;
 
 use super::dangling::{self, Dangling};
-use crate::change::Since;
+use crate::change::Baseline;
 use crate::diagnostic::Diagnostic;
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -114,7 +114,7 @@ impl References {
     }
 
     /// Adds a note to the diagnostics of references that name a stack removed since the base.
-    pub fn note_removed(&self, since: &Since, diagnostics: &mut [Diagnostic]) {
+    pub fn note_removed(&self, since: &Baseline, diagnostics: &mut [Diagnostic]) {
         dangling::note_removed(&self.dangling, since, diagnostics);
     }
 

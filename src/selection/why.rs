@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use crate::change::Input;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::selection::graph::{Graph, Origin, Relative, Towards};
+use crate::selection::graph::{Graph, Origin, RelatedStack, SearchDirection};
 use crate::selection::reference::{ReferenceKind, References};
 use crate::selection::select::{
     NeighbourChoice, Obstacle, Query, Reach, Selection, SelectionReason, select,
@@ -27,7 +27,7 @@ pub struct ChainLink {
 /// Returns a shortest chain of constraints by which `later` runs after `earlier`, starting at `later`; `None`
 /// if there is none.
 pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Vec<ChainLink>> {
-    let steps = graph.neighbours([later], Towards::Dependencies, None);
+    let steps = graph.neighbours([later], SearchDirection::Dependencies, None);
     let mut links = Vec::new();
     let mut at = earlier;
     loop {
@@ -67,9 +67,9 @@ pub struct Why {
     /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
     /// The selected stacks that it runs after only through unselected ones.
-    pub after_through: Vec<Relative>,
+    pub after_through: Vec<RelatedStack>,
     /// The selected stacks that it runs before only through unselected ones.
-    pub before_through: Vec<Relative>,
+    pub before_through: Vec<RelatedStack>,
     /// Flags whose removal selects the stack, if no obstacle is a filter.
     pub in_the_way: Vec<BlockingFlag>,
     /// What would select it then, besides passing the filters.
@@ -154,13 +154,13 @@ impl WhyQuestion<'_> {
             ways = self.wanted();
             ways.extend(self.by_neighbours());
         }
-        let after = graph.constraints(stack, Towards::Dependencies);
-        let before = graph.constraints(stack, Towards::Dependents);
+        let after = graph.constraints(stack, SearchDirection::Dependencies);
+        let before = graph.constraints(stack, SearchDirection::Dependents);
         Why {
             obstacles,
             inputs,
-            after_through: self.through(Towards::Dependencies, &after),
-            before_through: self.through(Towards::Dependents, &before),
+            after_through: self.through(SearchDirection::Dependencies, &after),
+            before_through: self.through(SearchDirection::Dependents, &before),
             after,
             before,
             in_the_way,
@@ -169,7 +169,11 @@ impl WhyQuestion<'_> {
     }
 
     /// Returns the selected stacks that are ordered with this one only through unselected stacks.
-    fn through(&self, towards: Towards, next: &BTreeMap<StackIndex, Vec<Origin>>) -> Vec<Relative> {
+    fn through(
+        &self,
+        towards: SearchDirection,
+        next: &BTreeMap<StackIndex, Vec<Origin>>,
+    ) -> Vec<RelatedStack> {
         let is_selected = |stack| self.selection.contains(stack);
         let mut relatives = self.graph.relatives(self.stack, towards, is_selected);
         relatives.retain(|relative| !next.contains_key(&relative.stack));
@@ -266,8 +270,8 @@ impl WhyQuestion<'_> {
             &without
         };
         let ways = [
-            (Towards::Dependencies, Towards::Dependents),
-            (Towards::Dependents, Towards::Dependencies),
+            (SearchDirection::Dependencies, SearchDirection::Dependents),
+            (SearchDirection::Dependents, SearchDirection::Dependencies),
         ];
         let ways = ways.into_iter().filter_map(|(there, back)| {
             let around = self

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::document::{Document, MAX_SERIAL, Unreadable};
+use super::document::{Document, Lock, MAX_SERIAL, Unreadable};
 use super::holder::{HolderFile, Presence};
 use super::run_record::RunChanges;
 use super::store::{
@@ -72,7 +72,7 @@ pub enum BackendReadError {
 
 /// How a conditional put ended.
 #[derive(Debug)]
-pub(super) enum Swap {
+pub(super) enum PutOutcome {
     /// The object was written, with this version.
     Done(Version),
     /// It is something else.
@@ -283,7 +283,7 @@ impl Backend {
         &self,
         document: &Document,
         condition: &PutCondition,
-    ) -> Result<Swap, StoreError> {
+    ) -> Result<PutOutcome, StoreError> {
         self.swap_bytes(&self.key(), &document.to_bytes(), condition)
     }
 
@@ -292,7 +292,7 @@ impl Backend {
         &self,
         record: &RunChanges,
         condition: &PutCondition,
-    ) -> Result<Swap, StoreError> {
+    ) -> Result<PutOutcome, StoreError> {
         let key = self.record_key(&record.run);
         self.swap_bytes(&key, &record.to_bytes(), condition)
     }
@@ -304,9 +304,9 @@ impl Backend {
         key: &str,
         bytes: &[u8],
         condition: &PutCondition,
-    ) -> Result<Swap, StoreError> {
+    ) -> Result<PutOutcome, StoreError> {
         let lost = match self.store.put(key, bytes, condition) {
-            Ok(version) => return Ok(Swap::Done(version)),
+            Ok(version) => return Ok(PutOutcome::Done(version)),
             Err(PutError::Refused) => None,
             Err(PutError::Unknown(error)) => Some(error),
         };
@@ -314,7 +314,7 @@ impl Backend {
         if let Some(object) = &found
             && object.bytes == bytes
         {
-            return Ok(Swap::Done(object.version.clone()));
+            return Ok(PutOutcome::Done(object.version.clone()));
         }
         let is_untouched = match condition {
             PutCondition::Absent => found.is_none(),
@@ -325,7 +325,7 @@ impl Backend {
         match lost {
             // It may still arrive: a retry recognises it by its bytes.
             Some(error) if is_untouched => Err(error),
-            _ => Ok(Swap::Refused(found)),
+            _ => Ok(PutOutcome::Refused(found)),
         }
     }
 
@@ -335,12 +335,13 @@ impl Backend {
         _ = self.store.delete(&self.record_key(run));
     }
 
-    /// Removes the records of all other runs. Only the holder of the lock may do so.
-    pub(super) fn delete_other_records(&self, run: &str) {
-        let own = self.record_key(run);
+    /// Removes the records of all runs that do not hold the lock of the document. Only a holder may do so.
+    pub(super) fn delete_other_records(&self, document: &Document) {
+        let holders = document.lock.iter().flat_map(Lock::holders);
+        let kept: Vec<String> = holders.map(|it| self.record_key(&it.run)).collect();
         let prefix = format!("{}.run-", self.base);
         for key in self.store.list(&prefix).unwrap_or_default() {
-            if key != own {
+            if !kept.contains(&key) {
                 _ = self.store.delete(&key);
             }
         }
@@ -419,20 +420,22 @@ impl Backend {
                 self.swap_bytes(&key, text.as_bytes(), condition)
             };
             let first = match put("1", &PutCondition::Absent)? {
-                Swap::Done(version) => version,
-                Swap::Refused(Some(_)) => return Ok(Probe::Ignored),
-                Swap::Refused(None) => return Err(self.refused(&key)),
+                PutOutcome::Done(version) => version,
+                PutOutcome::Refused(Some(_)) => return Ok(Probe::Ignored),
+                PutOutcome::Refused(None) => return Err(self.refused(&key)),
             };
-            if let Swap::Done(_) = put("2", &PutCondition::Absent)? {
+            if let PutOutcome::Done(_) = put("2", &PutCondition::Absent)? {
                 return Ok(Probe::Ignored);
             }
             let old = PutCondition::Unchanged(first.clone());
             match put("3", &old)? {
-                Swap::Done(_) => {}
-                Swap::Refused(Some(found)) if found.version != first => return Ok(Probe::Ignored),
-                Swap::Refused(_) => return Err(self.refused(&key)),
+                PutOutcome::Done(_) => {}
+                PutOutcome::Refused(Some(found)) if found.version != first => {
+                    return Ok(Probe::Ignored);
+                }
+                PutOutcome::Refused(_) => return Err(self.refused(&key)),
             }
-            if let Swap::Done(_) = put("4", &old)? {
+            if let PutOutcome::Done(_) = put("4", &old)? {
                 return Ok(Probe::Ignored);
             }
             Ok(Probe::Kept {

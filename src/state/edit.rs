@@ -6,10 +6,10 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use super::abandoned::{AbandonedSerials, is_abandoned};
-use super::backend::{Backend, BackendReadError, Probe, ReadDocument, Swap};
+use super::backend::{Backend, BackendReadError, Probe, PutOutcome, ReadDocument};
 use super::clock::Clock;
 use super::document::{Document, FORMAT, Write, WrittenStacks};
-use super::lock::{Freed, LockDraft, LockError, attempts, free, presence, read, retry};
+use super::lock::{FreedLock, LockDraft, LockError, attempts, free, presence, read, retry};
 use super::store::{PutCondition, StoreError};
 use super::timeline::{GAP, Succession};
 use crate::author::Author;
@@ -88,9 +88,9 @@ impl DocumentEdit<'_> {
             let presence = presence(backend, document, self.author, clock);
             let by = (self.author, now);
             let freed = match free(backend, document, age, &presence, by, self.dry_run)? {
-                Freed::Unlocked => None,
-                Freed::Over(taken_over) => Some(taken_over.lock),
-                Freed::Raced => return Ok(None),
+                FreedLock::Unlocked => None,
+                FreedLock::Over(taken_over) => Some(taken_over.lock),
+                FreedLock::Raced => return Ok(None),
             };
             let before = document.stacks.clone();
             let result = change(document, now).map_err(EditError::Refused)?;
@@ -103,7 +103,9 @@ impl DocumentEdit<'_> {
                 return Ok(None);
             };
             if let Some(lock) = freed {
-                backend.delete_record(&lock.run);
+                for holder in lock.holders() {
+                    backend.delete_record(&holder.run);
+                }
             }
             Ok(Some((result, document)))
         })
@@ -132,7 +134,7 @@ pub fn touch<E>(
         document.serial += 1;
         change(&mut document).map_err(EditError::Refused)?;
         let swap = backend.swap(&document, &PutCondition::Unchanged(version))?;
-        Ok(matches!(swap, Swap::Done(_)).then_some(()))
+        Ok(matches!(swap, PutOutcome::Done(_)).then_some(()))
     })
 }
 
@@ -226,9 +228,9 @@ pub fn init(
         Probe::Kept { number } => number,
     };
     let written = attempts(|| match backend.swap(&document, &PutCondition::Absent)? {
-        Swap::Done(_) => Ok(Some(())),
-        Swap::Refused(Some(_)) => Err(InitError::Exists(backend.address())),
-        Swap::Refused(None) => Ok(None),
+        PutOutcome::Done(_) => Ok(Some(())),
+        PutOutcome::Refused(Some(_)) => Err(InitError::Exists(backend.address())),
+        PutOutcome::Refused(None) => Ok(None),
     })?;
     written.ok_or_else(|| backend.refused_document())?;
     Ok(NewDocument {
@@ -326,7 +328,7 @@ pub fn restore(
                         let by = (edit.author, now);
                         let freed =
                             free(backend, &mut current, read.age, &presence, by, edit.dry_run)?;
-                        if let Freed::Raced = freed {
+                        if let FreedLock::Raced = freed {
                             return Ok(None);
                         }
                         (condition, succession, Some(read))
@@ -354,7 +356,7 @@ pub fn restore(
         if let Some(read) = &current {
             backend.back_up(&succession, &read.bytes)?;
         }
-        let Swap::Done(_) = backend.swap(&document, &condition)? else {
+        let PutOutcome::Done(_) = backend.swap(&document, &condition)? else {
             return Ok(None);
         };
         if current.is_none() {

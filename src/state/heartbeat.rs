@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::backend::{Backend, Swap};
+use super::backend::{Backend, PutOutcome};
 use super::clock::{Clock, Moment, SystemClock};
 use super::lock::Locked;
 use super::run_record::RunChanges;
@@ -18,13 +18,13 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Heartbeat {
     stop: Sender<()>,
-    thread: JoinHandle<Beating>,
+    thread: JoinHandle<HeartbeatThread>,
     locked: Locked,
 }
 
 /// The sender of heartbeats.
 #[derive(Debug)]
-struct Beating {
+struct HeartbeatThread {
     backend: Backend,
     record: RunChanges,
     version: Version,
@@ -40,7 +40,7 @@ impl Heartbeat {
     /// If no thread can be started. The lock is kept.
     pub fn start(backend: Backend, locked: Locked, interval: Duration) -> io::Result<Self> {
         let every = locked.lock.heartbeat(interval);
-        let beating = Beating {
+        let beating = HeartbeatThread {
             backend,
             record: locked.record.clone(),
             version: locked.record_version.clone(),
@@ -83,7 +83,7 @@ impl Heartbeat {
     }
 }
 
-impl Beating {
+impl HeartbeatThread {
     fn go(mut self, stopped: &Receiver<()>, every: Duration) -> Self {
         let mut pause = every;
         while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
@@ -100,12 +100,12 @@ impl Beating {
         self.record.at = clock.now();
         let condition = PutCondition::Unchanged(self.version.clone());
         match self.backend.swap_record(&self.record, &condition) {
-            Ok(Swap::Done(version)) => {
+            Ok(PutOutcome::Done(version)) => {
                 self.version = version;
                 self.sure = begun;
                 true
             }
-            Ok(Swap::Refused(Some(found))) => {
+            Ok(PutOutcome::Refused(Some(found))) => {
                 // It may be an earlier one, whose answer was lost.
                 let record = RunChanges::parse(&found.bytes);
                 let own = record.is_ok_and(|it| it.code == self.record.code && it.broken.is_none());
@@ -114,7 +114,7 @@ impl Beating {
                 }
                 !own
             }
-            Ok(Swap::Refused(None)) => true,
+            Ok(PutOutcome::Refused(None)) => true,
             Err(_) => false,
         }
     }

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 
 use tracing::debug;
 
-use super::store::Place;
+use super::store::FolderLocation;
 use crate::folder::{Unusable, failed, let_commands_inherit};
 
 /// The most that is read of the file.
@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 100;
 
 #[derive(Debug)]
 pub(super) struct HolderFile {
-    place: Place,
+    place: FolderLocation,
     name: String,
 }
 
@@ -26,14 +26,14 @@ pub(super) enum Presence {
     /// It is unknown.
     Unknown,
     /// None that has locked the file, as long as the claim exists.
-    Alone(Claim),
+    Alone(LockedFile),
     /// Another one, or one that it has started.
     Another(FileHolder),
 }
 
 /// The file, locked by this process and the commands that it starts.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct LockedFile {
     file: File,
     /// The last run that had it locked.
     last: String,
@@ -48,7 +48,7 @@ pub(super) struct FileHolder {
 }
 
 impl HolderFile {
-    pub(super) fn new(place: Place, name: String) -> Self {
+    pub(super) fn new(place: FolderLocation, name: String) -> Self {
         HolderFile { place, name }
     }
 
@@ -67,7 +67,7 @@ impl HolderFile {
         let mut file = folder.open(&self.name, options)?;
         let unread = |error| failed("read", &self.name, error);
         match file.try_lock() {
-            Ok(()) => Ok(Presence::Alone(Claim::of(file).map_err(unread)?)),
+            Ok(()) => Ok(Presence::Alone(LockedFile::of(file).map_err(unread)?)),
             Err(TryLockError::WouldBlock) => {
                 let last = last_run(&mut file).map_err(unread)?;
                 Ok(Presence::Another(FileHolder { file, last }))
@@ -85,7 +85,7 @@ fn last_run(file: &mut File) -> io::Result<String> {
     Ok(last)
 }
 
-impl Claim {
+impl LockedFile {
     /// Returns the claim of a process that has locked the file.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Claim {
     pub(super) fn of(mut file: File) -> io::Result<Self> {
         let last = last_run(&mut file)?;
         let_commands_inherit(&file)?;
-        Ok(Claim { file, last })
+        Ok(LockedFile { file, last })
     }
 
     /// Returns whether nothing is left on this machine of a run: it had the file locked last.
@@ -120,7 +120,7 @@ impl FileHolder {
     }
 }
 
-impl Drop for Claim {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         // If the run did not end normally, commands may be running.
         if !std::thread::panicking() {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::action::RunAction;
+use super::shared::SharedLock;
 
 /// A holder of a lock without an expiry who was heard of so recently is alive.
 pub(super) const ALIVE: Duration = Duration::from_mins(2);
@@ -32,19 +33,34 @@ pub struct Lock {
     /// After how many seconds without a heartbeat others may take the lock over; `None` if never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
+    /// The jobs that share the lock, if a work order holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedLock>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Lock {
+    /// Returns the locks of the runs that may write: of a work order, those of its running jobs.
+    pub fn holders(&self) -> impl Iterator<Item = &Lock> {
+        let jobs = self.shared.iter().flat_map(SharedLock::running);
+        let own = self.shared.is_none().then_some(self);
+        own.into_iter().chain(jobs)
+    }
+
+    /// Returns whether a run may write.
+    pub fn is_of(&self, run: &str) -> bool {
+        self.holders().any(|holder| holder.run == run)
+    }
+
     /// Returns after how long without a heartbeat others may take the lock over, if they may.
     pub fn expires(&self) -> Option<Duration> {
         self.expires.map(Duration::from_secs)
     }
 
     /// Returns how long a holder counts as alive after a heartbeat.
-    pub(super) fn lease(&self) -> Duration {
+    pub fn lease(&self) -> Duration {
         self.expires().unwrap_or(ALIVE)
     }
 

@@ -32,6 +32,7 @@ pub mod retry;
 pub mod rules;
 pub mod run_record;
 pub mod salvage;
+pub mod shared;
 pub mod store;
 pub mod timeline;
 mod triggered;

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::backend::Backend;
 use super::holder::HolderFile;
-use super::store::{LocalStore, Place, StoreError};
+use super::store::{FolderLocation, LocalStore, StoreError};
 use crate::folder;
 use crate::project::config::{BackendConfig, LocalBackend, StateConfig};
 
@@ -34,14 +34,14 @@ pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
     let digits = digest.iter().take(8).fold(String::new(), |digits, byte| {
         digits + &format!("{byte:02x}")
     });
-    let place = Place::Own(root.to_owned());
+    let place = FolderLocation::Own(root.to_owned());
     let holder = HolderFile::new(place, format!("state/{digits}.holder"));
     Ok(backend.with_holder(holder))
 }
 
 /// Returns the folder and the key of a local document.
-fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (Place, String) {
-    let own = Place::Own(root.to_owned());
+fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (FolderLocation, String) {
+    let own = FolderLocation::Own(root.to_owned());
     let Some(path) = &backend.path else {
         return (own, format!("state/{namespace}"));
     };
@@ -65,5 +65,5 @@ fn local(backend: &LocalBackend, namespace: &str, root: &Path) -> (Place, String
         .to_string_lossy()
         .into_owned();
     let directory = file.parent().unwrap_or(root).to_owned();
-    (Place::Named(directory), base)
+    (FolderLocation::Named(directory), base)
 }

@@ -46,7 +46,7 @@ pub enum RecoverError {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recovered {
+pub struct RecoveredRecords {
     /// The stacks whose records were merged into the document.
     pub merged: Vec<String>,
     pub document: Document,
@@ -71,7 +71,7 @@ pub fn recover(
     recovery: &Recovery,
     author: &Author,
     clock: &dyn Clock,
-) -> Result<Recovered, RecoverError> {
+) -> Result<RecoveredRecords, RecoverError> {
     let named = recovery.take.iter().chain(&recovery.drop);
     let unknown: Vec<String> = named
         .filter(|key| !record.stacks.contains_key(*key))
@@ -89,13 +89,10 @@ pub fn recover(
         if document.lineage != record.lineage {
             return Err(RecoverError::Foreign);
         }
-        let is_ours = |code: &str| code == record.code;
-        let was_locked = match &document.lock {
-            Some(lock) if !is_ours(&lock.code) => {
-                return Err(held_by_other(backend, lock.clone(), draft.age, clock.now())?.into());
-            }
-            lock => lock.is_some(),
-        };
+        let was_locked = document.lock_with(&record.code).is_some();
+        if let Some(lock) = document.lock.as_ref().filter(|_| !was_locked) {
+            return Err(held_by_other(backend, lock.clone(), draft.age, clock.now())?.into());
+        }
         draft.succeed();
         let document = &mut draft.document;
         if was_locked
@@ -134,14 +131,14 @@ pub fn recover(
             return Err(RecoverError::Conflicts(conflicts));
         }
         if missing.is_empty() && !was_locked {
-            return Ok(Some(Recovered {
+            return Ok(Some(RecoveredRecords {
                 merged: Vec::new(),
                 document: read,
             }));
         }
         document.merge(&missing);
         document.interrupt(&record.run, clock.now());
-        document.lock = None;
+        document.release(&record.code);
         let is_merged = |key: &&String| document.stacks.get(*key) != read.stacks.get(*key);
         let merged: Vec<String> = record.stacks.keys().filter(is_merged).cloned().collect();
         let entry = |key: &'_ String| document.stacks.get(key);
@@ -159,13 +156,13 @@ pub fn recover(
         document.remember(write);
         if recovery.dry_run {
             let document = draft.document;
-            return Ok(Some(Recovered { merged, document }));
+            return Ok(Some(RecoveredRecords { merged, document }));
         }
         let Some((document, _)) = draft.write(backend)? else {
             return Ok(None);
         };
         backend.delete_record(&record.run);
-        Ok(Some(Recovered { merged, document }))
+        Ok(Some(RecoveredRecords { merged, document }))
     })
 }
 

@@ -16,7 +16,7 @@ struct MovedEntry {
 }
 
 /// The renamed entries.
-struct Renamed<'m> {
+struct RenamedEntries<'m> {
     /// Each entry that is, by the directories that it lies in or below.
     from: HashMap<&'m str, Vec<&'m MovedEntry>>,
     /// How many of them lie in or below each directory now.
@@ -58,7 +58,7 @@ impl Document {
                 None => staying.push(path),
             }
         }
-        let renamed = Renamed::new(&moved, &staying);
+        let renamed = RenamedEntries::new(&moved, &staying);
         for entry in self.stacks.values_mut() {
             renamed.follow(&mut entry.after);
             renamed.follow(&mut entry.before);
@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-impl<'m> Renamed<'m> {
+impl<'m> RenamedEntries<'m> {
     fn new(moved: &'m [MovedEntry], staying: &'m [StackPath]) -> Self {
         let mut from: HashMap<&str, Vec<&MovedEntry>> = HashMap::with_capacity(moved.len());
         for entry in moved {
@@ -111,7 +111,7 @@ impl<'m> Renamed<'m> {
                 from.entry(place).or_default().push(entry);
             }
         }
-        Renamed {
+        RenamedEntries {
             from,
             to: count_places(moved.iter().filter_map(|entry| entry.to.as_ref())),
             staying: count_places(staying.iter()),

@@ -96,8 +96,8 @@ pub(super) fn of_lock(
         None => (Fault::Missing, None),
     };
     // A run frees its lock before it removes its record.
-    let current = backend.read()?.and_then(|read| read.document.lock);
-    if current.is_none_or(|current| current.code != lock.code) {
+    let current = backend.read()?.map(|read| read.document);
+    if current.is_none_or(|current| current.lock_with(&lock.code).is_none()) {
         return Ok(None);
     }
     let address = backend.record_address(&lock.run);

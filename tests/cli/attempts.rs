@@ -34,7 +34,7 @@ fn retry_follows_the_given_exit_statuses() {
 }
 
 #[test]
-fn it_is_not_tried_again_after_others() {
+fn attempts_end_after_other_failures() {
     let sandbox = Sandbox::layout("a");
     let (output, n) = attempts(&sandbox, "--retries 5 --retry-on-exit 1", THIRD);
     assert_eq!((output.code(), n), (1, 1), "{output}");
@@ -45,7 +45,7 @@ fn it_is_not_tried_again_after_others() {
 }
 
 #[test]
-fn it_is_tried_no_more_often_than_allowed() {
+fn attempts_are_limited() {
     let sandbox = Sandbox::layout("a");
     let (output, n) = attempts(&sandbox, "--retries 1 --retry-on-exit 7", THIRD);
     assert_eq!((output.code(), n), (1, 2), "{output}");
@@ -206,7 +206,7 @@ fn retry_is_inherited_by_nested_stacks() {
 }
 
 #[test]
-fn any_directory_says_it_for_the_stacks_at_and_below_it() {
+fn attempts_can_be_set_for_a_directory() {
     let sandbox = Sandbox::layout(
         "
         x/a

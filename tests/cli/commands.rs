@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use crate::support::Sandbox;
 
 #[test]
-fn the_exit_status_tells_what_happened() {
+fn exit_status_reports_the_result() {
     let sandbox = Sandbox::layout("a");
     assert_eq!(sandbox.orch("list").code(), 0);
     assert_eq!(sandbox.orch("list --tags nothing").code(), 0);
@@ -19,7 +19,7 @@ fn the_exit_status_tells_what_happened() {
 
 #[cfg(unix)]
 #[test]
-fn a_command_that_fails_gives_one_whatever_its_own_status() {
+fn exit_status_of_a_failed_command_is_one() {
     let sandbox = Sandbox::layout("a");
     for status in [1, 2, 3, 5, 64, 255] {
         let output = sandbox.orch(&format!("run -q -- sh -c 'exit {status}'"));
@@ -28,7 +28,7 @@ fn a_command_that_fails_gives_one_whatever_its_own_status() {
 }
 
 #[test]
-fn without_arguments_the_help_is_shown_as_a_usage_error() {
+fn usage_error_without_arguments_shows_the_help() {
     let output = Sandbox::new("").orch("");
     assert_eq!(output.code(), 64);
     assert!(output.stderr.contains("Usage: orch"), "{output}");
@@ -87,7 +87,7 @@ fn help_and_version_need_no_project() {
 }
 
 #[test]
-fn a_wrong_command_line_is_explained() {
+fn usage_error_is_explained() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("lst"), @"
     [stderr]
@@ -170,7 +170,7 @@ fn flags_of_a_command_may_stand_before_it() {
 }
 
 #[test]
-fn a_flag_before_a_command_that_does_not_take_it_is_a_usage_error() {
+fn usage_error_for_a_flag_before_a_command_that_does_not_take_it() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("--tags a validate"), @"
     [stderr]
@@ -277,7 +277,7 @@ fn continue_on_error_takes_a_value() {
 }
 
 #[test]
-fn a_value_that_lacks_a_tag_never_means_everything() {
+fn usage_error_for_an_empty_tag_filter() {
     let sandbox = Sandbox::layout("a [dev]");
     assert_snapshot!(sandbox.orch("run --reverse --tags '' git --version"), @"
     [stderr]
@@ -378,7 +378,7 @@ fn run_needs_a_command() {
 }
 
 #[test]
-fn an_empty_command_is_no_command() {
+fn usage_error_for_an_empty_command() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.orch("run ''");
     assert!([5, 64].contains(&output.code()), "{output}");
@@ -386,7 +386,7 @@ fn an_empty_command_is_no_command() {
 }
 
 #[test]
-fn a_wrong_command_line_is_noticed_before_the_configuration_is() {
+fn usage_error_comes_before_configuration_errors() {
     let sandbox = Sandbox::new("//- /broken.tm\nstack {\n");
     assert_eq!(sandbox.orch("list --tags NO").code(), 64);
 }
@@ -407,7 +407,7 @@ fn verbose_and_orch_log_tell_what_goes_on() {
 }
 
 #[test]
-fn a_wrong_orch_log_is_a_usage_error() {
+fn usage_error_for_an_invalid_orch_log() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.orch_with("list", |orch| {
         orch.env("ORCH_LOG", "orch=shouting");
@@ -417,7 +417,7 @@ fn a_wrong_orch_log_is_a_usage_error() {
 }
 
 #[test]
-fn a_closed_pipe_is_silent() {
+fn closed_pipe_is_silent() {
     let sandbox = Sandbox::layout(
         "
         a after /b
@@ -458,7 +458,7 @@ fn a_closed_pipe_is_silent() {
 }
 
 #[test]
-fn a_closed_stderr_stops_no_run() {
+fn closed_stderr_stops_no_run() {
     let sandbox = Sandbox::layout(
         "
         a after /nowhere
@@ -475,7 +475,7 @@ fn a_closed_stderr_stops_no_run() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_ends_in_an_external_failure() {
+fn full_disk_exits_with_an_external_failure() {
     let sandbox = Sandbox::layout("a");
     for arguments in [
         "list",
@@ -497,7 +497,7 @@ fn a_full_disk_ends_in_an_external_failure() {
 
 #[cfg(unix)]
 #[test]
-fn a_current_directory_that_is_gone_ends_in_an_external_failure() {
+fn deleted_current_directory_exits_with_an_external_failure() {
     let sandbox = Sandbox::layout("a");
     sandbox.mkdir("/gone");
     let orch = crate::support::orch_program().display().to_string();
@@ -511,7 +511,7 @@ fn a_current_directory_that_is_gone_ends_in_an_external_failure() {
 
 #[cfg(unix)]
 #[test]
-fn a_closed_pipe_does_not_hide_that_something_is_wrong() {
+fn closed_pipe_does_not_hide_an_error() {
     let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  nonsense = 1\n}\n");
     for command in ["validate", "list", "graph", "env", "globals", "eval 1"] {
         let mut orch = sandbox.command(&format!("{command} --format json"));
@@ -527,7 +527,7 @@ fn a_closed_pipe_does_not_hide_that_something_is_wrong() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_named() {
+fn full_disk_is_named() {
     let sandbox = Sandbox::layout("a");
     for command in [
         "list",

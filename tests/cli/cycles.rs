@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::Sandbox;
 
 #[test]
-fn each_hop_of_a_cycle_is_shown_with_its_place() {
+fn cycle_shows_each_step_with_its_position() {
     let sandbox = Sandbox::layout(
         "
         a after /c
@@ -39,7 +39,7 @@ fn each_hop_of_a_cycle_is_shown_with_its_place() {
 }
 
 #[test]
-fn nothing_runs_where_there_is_a_cycle() {
+fn cycle_stops_a_run_before_anything_starts() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -52,7 +52,7 @@ fn nothing_runs_where_there_is_a_cycle() {
 }
 
 #[test]
-fn a_stack_cannot_run_after_what_is_nested_in_it() {
+fn cycle_of_after_a_nested_stack() {
     let sandbox = Sandbox::layout(
         "
         parent after /parent/child
@@ -78,7 +78,7 @@ fn a_stack_cannot_run_after_what_is_nested_in_it() {
 }
 
 #[test]
-fn a_stack_cannot_run_before_the_stack_it_is_nested_in() {
+fn cycle_of_before_a_parent_stack() {
     let sandbox = Sandbox::layout(
         "
         parent
@@ -101,7 +101,7 @@ fn a_stack_cannot_run_before_the_stack_it_is_nested_in() {
 }
 
 #[test]
-fn nothing_can_run_before_the_stack_at_the_root() {
+fn cycle_of_before_the_root_stack() {
     let sandbox = Sandbox::layout(
         "
         / after /a
@@ -127,7 +127,7 @@ fn nothing_can_run_before_the_stack_at_the_root() {
 }
 
 #[test]
-fn a_cycle_over_several_levels_of_nesting_lists_each_stack_once() {
+fn cycle_over_several_levels_lists_each_stack_once() {
     let sandbox = Sandbox::layout(
         "
         a after /z
@@ -162,7 +162,7 @@ fn a_cycle_over_several_levels_of_nesting_lists_each_stack_once() {
 }
 
 #[test]
-fn the_same_stack_in_before_and_after_has_its_own_explanation() {
+fn cycle_of_one_stack_in_before_and_after_has_its_own_explanation() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -186,7 +186,7 @@ fn the_same_stack_in_before_and_after_has_its_own_explanation() {
 }
 
 #[test]
-fn the_shortest_cycle_is_shown_and_not_the_way_through_a_nested_stack() {
+fn cycle_is_shown_by_its_shortest_path() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -258,7 +258,7 @@ fn short_cycles_come_before_long_ones_and_are_not_covered_by_them() {
 }
 
 #[test]
-fn the_same_tag_in_before_and_after_is_a_cycle_with_each_stack() {
+fn cycle_of_one_tag_in_before_and_after_contains_each_stack() {
     let sandbox = Sandbox::layout(
         "
         a [x]
@@ -273,7 +273,7 @@ fn the_same_tag_in_before_and_after_is_a_cycle_with_each_stack() {
 }
 
 #[test]
-fn all_cycles_are_reported_at_once() {
+fn cycles_are_reported_together() {
     let sandbox = Sandbox::layout(
         "
         a after /b
@@ -314,7 +314,7 @@ fn all_cycles_are_reported_at_once() {
 }
 
 #[test]
-fn two_cycles_through_one_stack_are_both_reported() {
+fn cycles_through_one_stack_are_both_reported() {
     let sandbox = Sandbox::layout(
         "
         a after /hub
@@ -330,7 +330,7 @@ fn two_cycles_through_one_stack_are_both_reported() {
 }
 
 #[test]
-fn a_cycle_through_a_directory_names_stacks_and_not_the_directory() {
+fn cycle_through_a_directory_names_stacks() {
     let sandbox = Sandbox::layout(
         "
         a after /dir
@@ -357,7 +357,7 @@ fn a_cycle_through_a_directory_names_stacks_and_not_the_directory() {
 }
 
 #[test]
-fn the_order_of_files_does_not_change_where_a_cycle_begins() {
+fn cycle_begins_at_the_same_stack_for_any_order_of_files() {
     let sandbox = Sandbox::layout(
         "
         m after /z
@@ -372,7 +372,7 @@ fn the_order_of_files_does_not_change_where_a_cycle_begins() {
 }
 
 #[test]
-fn a_cycle_that_touches_the_selection_is_fatal() {
+fn cycle_with_a_selected_stack_is_an_error() {
     let sandbox = Sandbox::layout(
         "
         a [x] after /b
@@ -384,7 +384,7 @@ fn a_cycle_that_touches_the_selection_is_fatal() {
 }
 
 #[test]
-fn a_cycle_elsewhere_is_a_warning() {
+fn cycle_without_selected_stacks_is_a_warning() {
     let sandbox = Sandbox::layout(
         "
         a [x]
@@ -412,7 +412,7 @@ fn a_cycle_elsewhere_is_a_warning() {
 }
 
 #[test]
-fn a_cycle_elsewhere_stops_no_run() {
+fn cycle_without_selected_stacks_stops_no_run() {
     let sandbox = Sandbox::layout(
         "
         a [x] after /b
@@ -429,7 +429,7 @@ fn a_cycle_elsewhere_stops_no_run() {
 }
 
 #[test]
-fn a_cycle_elsewhere_still_keeps_selected_stacks_in_order() {
+fn cycle_without_selected_stacks_keeps_the_order() {
     // a → c → d → z, where c and d are a cycle of their own.
     let sandbox = Sandbox::layout(
         "
@@ -443,7 +443,7 @@ fn a_cycle_elsewhere_still_keeps_selected_stacks_in_order() {
 }
 
 #[test]
-fn a_plain_list_needs_no_order_and_only_warns() {
+fn cycle_is_a_warning_in_a_list_without_order() {
     let sandbox = Sandbox::layout(
         "
         a after /b
@@ -476,7 +476,7 @@ fn validate_makes_every_cycle_an_error() {
 }
 
 #[test]
-fn a_cycle_is_data_too() {
+fn cycle_is_reported_in_json() {
     let sandbox = Sandbox::layout(
         "
         a after /b
@@ -498,7 +498,7 @@ fn a_cycle_is_data_too() {
 }
 
 #[test]
-fn without_an_order_a_cycle_leaves_waves_unknown() {
+fn cycle_makes_waves_null_in_json() {
     let sandbox = Sandbox::layout(
         "
         a after /b
@@ -622,7 +622,7 @@ fn cycles_that_share_a_hop_are_shown_together() {
 }
 
 #[test]
-fn a_cycle_in_wants_is_harmless() {
+fn cycle_of_wants_is_allowed() {
     let sandbox = Sandbox::layout(
         "
         a wants /b
@@ -635,7 +635,7 @@ fn a_cycle_in_wants_is_harmless() {
 }
 
 #[test]
-fn a_knot_of_very_many_cycles_is_cut_short_and_says_so() {
+fn cycles_beyond_a_limit_are_cut_with_a_note() {
     // Each of 30 stacks after each other: more cycles than anybody would read.
     let mut layout = String::new();
     for own in 10..40 {
@@ -650,7 +650,7 @@ fn a_knot_of_very_many_cycles_is_cut_short_and_says_so() {
 }
 
 #[test]
-fn a_knot_through_one_tag_is_cut_short_too() {
+fn cycles_beyond_a_limit_through_one_tag_are_cut() {
     let mut layout = String::new();
     for n in 10..40 {
         layout += &format!("s{n} [x] after tag:x\n");
@@ -661,7 +661,7 @@ fn a_knot_through_one_tag_is_cut_short_too() {
 }
 
 #[test]
-fn a_long_cycle_lists_its_first_stacks_and_counts_the_rest() {
+fn cycle_that_is_long_lists_its_first_stacks() {
     let stacks = (0..200).map(|n| format!("s{n:03} after /s{:03}\n", (n + 1) % 200));
     let sandbox = Sandbox::layout(&stacks.collect::<String>());
     let output = sandbox.orch("list --order");

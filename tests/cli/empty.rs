@@ -46,8 +46,8 @@ fn a_tag_that_no_stack_carries_is_noted() {
     let sandbox = project();
     assert_snapshot!(sandbox.orch("list --tags prodution:web,wed"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `prodution`; did you mean `production`?
-    note: in `--tags`: no stack of the project carries the tag `wed`; did you mean `web`?
+    note: in `--tags`: no stack of the project has the tag `prodution`; did you mean `production`?
+    note: in `--tags`: no stack of the project has the tag `wed`; did you mean `web`?
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("list --no-tags devv"), @"
@@ -55,7 +55,7 @@ fn a_tag_that_no_stack_carries_is_noted() {
     prod/app
     prod/db
     [stderr]
-    note: in `--no-tags`: no stack of the project carries the tag `devv`; did you mean `dev`?
+    note: in `--no-tags`: no stack of the project has the tag `devv`; did you mean `dev`?
     ");
     let output = sandbox.orch("list --tags production:dev");
     assert!(!output.stderr.contains("carries"), "{output}");

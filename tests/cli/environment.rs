@@ -23,7 +23,7 @@ fn x_is(expression: &str) -> Output {
 }
 
 #[test]
-fn the_environment_of_the_host_reaches_the_command() {
+fn environment_includes_that_of_the_host() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.orch_with("run --quiet -- sh -c 'echo $HOST'", |orch| {
         orch.env("HOST", "of the host");
@@ -32,7 +32,7 @@ fn the_environment_of_the_host_reaches_the_command() {
 }
 
 #[test]
-fn the_command_knows_its_stack() {
+fn environment_describes_the_stack() {
     let sandbox = Sandbox::new(
         r#"
 //- /a/b/stack.tm
@@ -55,7 +55,7 @@ stack {
 }
 
 #[test]
-fn what_a_stack_does_not_have_is_empty() {
+fn environment_variables_of_missing_values_are_empty() {
     let sandbox = Sandbox::layout("/");
     let output = sandbox.orch_with(
         "run --quiet -- sh -c 'echo \"[$ORCH_STACK_PATH][$ORCH_STACK_ID][$ORCH_STACK_TAGS]\"'",
@@ -67,7 +67,7 @@ fn what_a_stack_does_not_have_is_empty() {
 }
 
 #[test]
-fn all_commands_of_a_run_share_its_id_and_no_other_run_has_it() {
+fn environment_has_the_unique_id_of_the_run() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -84,7 +84,7 @@ fn all_commands_of_a_run_share_its_id_and_no_other_run_has_it() {
 }
 
 #[test]
-fn the_nearest_definition_wins() {
+fn environment_takes_the_nearest_definition() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -125,7 +125,7 @@ fn null_and_unset_remove_a_variable_from_there_down() {
 }
 
 #[test]
-fn a_variable_of_the_host_can_be_overridden_and_removed() {
+fn environment_may_override_and_remove_host_variables() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -178,7 +178,7 @@ fn run_env_cannot_change_what_the_command_knows_of_its_stack() {
 }
 
 #[test]
-fn an_imported_definition_holds_where_it_is_imported() {
+fn environment_applies_imported_definitions_where_they_are_imported() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -254,7 +254,7 @@ fn expressions_know_the_stack() {
 }
 
 #[test]
-fn the_root_as_a_stack_has_a_basename() {
+fn environment_of_the_root_stack_has_a_basename() {
     let sandbox = Sandbox::new("//- /stack.tm\nstack {\n}\n");
     let output = sandbox.orch("eval orch.stack.path.basename orch.stack.path.to_root");
     assert_eq!(output.to_string(), "/\n.\n");
@@ -282,7 +282,7 @@ stack {
 }
 
 #[test]
-fn what_a_stack_does_not_have_cannot_be_read() {
+fn environment_cannot_use_missing_values_of_a_stack() {
     assert_snapshot!(x_is("terramate.stack.id"), @"
     [stderr]
     error: no attribute `id`
@@ -299,7 +299,7 @@ fn what_a_stack_does_not_have_cannot_be_read() {
 }
 
 #[test]
-fn a_host_variable_that_is_missing_is_an_error() {
+fn environment_with_a_missing_host_variable_is_an_error() {
     assert_snapshot!(x_is("\"${env.MISSING}\""), @r#"
     [stderr]
     error: the environment has no variable `MISSING`
@@ -316,7 +316,7 @@ fn a_host_variable_that_is_missing_is_an_error() {
 }
 
 #[test]
-fn a_mistake_that_many_stacks_inherit_is_told_once() {
+fn environment_reports_an_inherited_mistake_once() {
     let sandbox = Sandbox::layout("a\nb\nc\nd");
     sandbox.write("/env.tm", env("X = global.naem\nY = \"${global.bad}\""));
     // A mistake in a global is one mistake, however many variables use it; another place is another.
@@ -369,7 +369,7 @@ fn env_is_the_host_and_not_run_env() {
 }
 
 #[test]
-fn a_variable_must_be_a_string() {
+fn environment_variables_must_be_strings() {
     assert_snapshot!(x_is("5"), @r#"
     [stderr]
     error: `run.env.X` must be a string
@@ -389,7 +389,7 @@ fn a_variable_must_be_a_string() {
 }
 
 #[test]
-fn a_misspelt_name_comes_with_a_suggestion() {
+fn environment_suggests_a_name_for_a_misspelled_one() {
     assert_snapshot!(x_is("terrmate.stack.name"), @"
     [stderr]
     error: unknown name `terrmate`
@@ -468,7 +468,7 @@ globals {
 }
 
 #[test]
-fn a_global_that_is_not_asked_for_is_not_evaluated() {
+fn environment_evaluates_only_globals_in_use() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/globals.tm",
@@ -508,7 +508,7 @@ fn globals_that_need_each_other_are_an_error() {
 }
 
 #[test]
-fn a_function_that_does_not_exist_is_an_error() {
+fn environment_with_an_unknown_function_is_an_error() {
     assert_snapshot!(x_is("tm_uper(\"x\")"), @r#"
     [stderr]
     error: unknown function `tm_uper`
@@ -544,7 +544,7 @@ fn tm_fileexists_is_there_and_looks_from_the_stack() {
 
 #[cfg(unix)]
 #[test]
-fn no_function_takes_a_file_that_cannot_be_read_for_a_missing_one() {
+fn environment_functions_distinguish_unreadable_and_missing_files() {
     let sandbox = Sandbox::layout("a");
     sandbox.symlink("circle", "/a/circle");
     let long = format!("/{}", "n".repeat(300));
@@ -623,7 +623,7 @@ fn env_shows_what_a_run_would_add() {
 }
 
 #[test]
-fn a_problem_is_shown_once_however_many_stacks_have_it() {
+fn environment_shows_a_problem_of_many_stacks_once() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -637,7 +637,7 @@ fn a_problem_is_shown_once_however_many_stacks_have_it() {
 }
 
 #[test]
-fn no_message_shows_a_value_of_the_host() {
+fn environment_values_of_the_host_appear_in_no_message() {
     for expression in [
         "env.SECRET + 1",
         "tm_abs(env.SECRET)",
@@ -699,7 +699,7 @@ fn functions_read_neither_git_nor_what_links_lead_to_outside() {
 }
 
 #[test]
-fn where_evaluation_begins_does_not_decide_what_is_too_deep() {
+fn environment_depth_limit_is_independent_of_the_start() {
     let sandbox = Sandbox::layout("a");
     let mut globals = String::new();
     for index in 0..500 {
@@ -716,7 +716,7 @@ fn where_evaluation_begins_does_not_decide_what_is_too_deep() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_of_the_host_that_is_not_utf_8_is_not_taken_for_unset() {
+fn environment_with_a_host_variable_that_is_not_utf8_is_an_error() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let sandbox = Sandbox::layout("a");

@@ -43,7 +43,7 @@ fn changes(sandbox: &Sandbox) -> Vec<Value> {
 }
 
 #[test]
-fn a_status_of_success_is_no_failure() {
+fn exit_codes_of_success_are_no_failure() {
     let sandbox = three_stacks();
     let output = sandbox.orch("run -- sh -c 'exit $(cat status)'");
     assert_eq!(output.code(), 1, "{output}");
@@ -56,7 +56,7 @@ fn a_status_of_success_is_no_failure() {
 }
 
 #[test]
-fn a_status_can_mean_changes() {
+fn exit_codes_can_mean_changes() {
     let sandbox = three_stacks();
     let command = "-- sh -c 'exit $(cat status)'";
     let output = sandbox.orch(&format!("run -q --changes-exit-code 2 {command}"));
@@ -96,7 +96,7 @@ fn a_status_can_mean_changes() {
 }
 
 #[test]
-fn a_run_with_changes_has_succeeded() {
+fn exit_codes_with_changes_count_as_success() {
     let sandbox = three_stacks();
     let command = "-- sh -c 'exit $(cat status)'";
     let output = sandbox.orch(&format!(
@@ -112,7 +112,7 @@ fn a_run_with_changes_has_succeeded() {
 }
 
 #[test]
-fn the_configuration_says_it_for_a_stack_or_a_directory() {
+fn exit_codes_can_be_set_for_a_stack_or_a_directory() {
     let sandbox = three_stacks();
     sandbox.write(
         "/b/run.orch.hcl",
@@ -179,7 +179,7 @@ fn wrong_statuses_are_explained() {
 }
 
 #[test]
-fn a_retry_follows_a_failure_and_no_success() {
+fn exit_codes_of_success_are_not_retried() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.orch(
         "run --success-exit-code 7 --retries 3 --retry-on-exit 7 --retry-backoff 0s -- sh -c 'echo x >> ../ran; exit 7'",
@@ -189,7 +189,7 @@ fn a_retry_follows_a_failure_and_no_success() {
 }
 
 #[test]
-fn a_plan_with_a_detailed_exit_code_is_understood() {
+fn exit_codes_of_a_detailed_plan_are_understood() {
     let sandbox = three_stacks();
     let output = terraform(&sandbox, "run -q terraform plan -detailed-exitcode");
     assert_eq!(output.code(), 0, "{output}");
@@ -216,7 +216,7 @@ fn a_plan_with_a_detailed_exit_code_is_understood() {
 }
 
 #[test]
-fn the_summary_of_terraform_is_shown() {
+fn terraform_summary_is_shown() {
     let sandbox = three_stacks();
     sandbox.write(
         "/a/output",
@@ -260,7 +260,7 @@ fn the_summary_of_terraform_is_shown() {
 }
 
 #[test]
-fn what_failed_has_no_summary() {
+fn terraform_summary_of_a_failure_is_not_shown() {
     let sandbox = three_stacks();
     sandbox.write("/a/output", "Plan: 3 to add, 1 to change, 0 to destroy.\n");
     sandbox.write("/a/status", "1");
@@ -271,7 +271,7 @@ fn what_failed_has_no_summary() {
 
 /// A status of 0 is that of every success: what the output says then counts.
 #[test]
-fn an_apply_that_changed_something_has_changes_whatever_a_plan_would_exit_with() {
+fn terraform_summary_decides_on_the_changes_of_an_apply() {
     let sandbox = three_stacks();
     sandbox.write(
         "/config.orch.hcl",

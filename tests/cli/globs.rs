@@ -27,7 +27,7 @@ fn list(sandbox: &Sandbox, directory: &str, flags: &str) -> String {
 }
 
 #[test]
-fn a_path_means_what_is_at_and_below_it_and_a_glob_what_it_matches() {
+fn glob_without_wildcards_matches_everything_below() {
     let sandbox = sandbox();
     for (flags, expected) in [
         ("--match prod", "prod prod/net prod/net/dns prod/web"),
@@ -90,7 +90,7 @@ fn globs_begin_at_the_current_directory_or_at_the_root() {
 }
 
 #[test]
-fn the_stack_at_the_root_is_below_nothing() {
+fn glob_matches_the_root_stack_only_by_a_slash() {
     let sandbox = Sandbox::layout(
         "
         /
@@ -114,7 +114,7 @@ fn the_stack_at_the_root_is_below_nothing() {
 }
 
 #[test]
-fn two_stars_at_the_end_mean_the_directory_as_well_whatever_precedes_them() {
+fn glob_with_two_stars_at_the_end_matches_the_directory_too() {
     let sandbox = sandbox();
     let all = "prod prod/net prod/net/dns prod/web";
     assert_eq!(list(&sandbox, "/", "--match '{prod,none}/**'"), all);
@@ -131,7 +131,7 @@ fn two_stars_at_the_end_mean_the_directory_as_well_whatever_precedes_them() {
 }
 
 #[test]
-fn a_class_of_characters_stays_within_a_name() {
+fn glob_classes_match_within_a_name() {
     let sandbox = Sandbox::layout(
         "
         a-b
@@ -144,7 +144,7 @@ fn a_class_of_characters_stays_within_a_name() {
 }
 
 #[test]
-fn what_is_no_glob_is_a_wrong_command_line() {
+fn glob_that_is_invalid_is_a_usage_error() {
     let sandbox = sandbox();
     assert_snapshot!(sandbox.orch("list --match '[a'"), @"
     [stderr]
@@ -191,7 +191,7 @@ fn what_is_no_glob_is_a_wrong_command_line() {
 }
 
 #[test]
-fn a_glob_that_matches_no_stack_says_what_it_is_relative_to() {
+fn glob_without_a_match_names_its_directory() {
     let sandbox = Sandbox::layout(
         "
         dev/network
@@ -211,7 +211,7 @@ fn a_glob_that_matches_no_stack_says_what_it_is_relative_to() {
 }
 
 #[test]
-fn a_glob_that_matches_no_stack_is_told() {
+fn glob_without_a_match_gets_a_note() {
     let sandbox = sandbox();
     assert_snapshot!(sandbox.orch("list --match prdo --match stage"), @"
     stage/net
@@ -242,7 +242,7 @@ fn a_glob_that_matches_no_stack_is_told() {
 }
 
 #[test]
-fn every_filter_must_let_a_stack_pass() {
+fn glob_combines_with_all_filters() {
     let sandbox = Sandbox::layout(
         "
         a/1 [x]
@@ -264,7 +264,7 @@ fn every_filter_must_let_a_stack_pass() {
 }
 
 #[test]
-fn what_is_excluded_is_not_wanted_and_wants_nothing() {
+fn glob_exclude_overrides_wants() {
     let sandbox = Sandbox::layout(
         "
         a wants /b
@@ -309,7 +309,7 @@ fn exclude_beats_every_other_flag() {
 }
 
 #[test]
-fn every_command_knows_globs() {
+fn glob_flags_work_in_every_command() {
     let sandbox = sandbox();
     let flags = "--match '**/web' --exclude stage";
     assert_eq!(
@@ -342,7 +342,7 @@ fn json_names_the_glob() {
 }
 
 #[test]
-fn an_empty_selection_names_each_flag_that_could_be_the_cause() {
+fn glob_flags_are_named_in_the_note_on_an_empty_selection() {
     let sandbox = Sandbox::layout("a [x]\nb");
     sandbox.write("/names", "a\n");
     assert_snapshot!(sandbox.orch("list --match b --tags x"), @"

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 48] = [
+const COMMANDS: [&str; 49] = [
     "list",
     "plan",
     "show",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 48] = [
     "runs logs",
     "runs report",
     "runs prune",
+    "export",
     "state",
     "state init",
     "state adopt",

@@ -455,7 +455,7 @@ fn run_continues_when_its_journal_cannot_be_written() {
     let mut command = on_a_disk_of(&sandbox, 8, &orch);
     let output = sandbox.output(&command.output().unwrap());
     assert_eq!(output.stdout, "x\n".repeat(40));
-    assert_snapshot!(output.stderr, @"warning: the journal of this run can no longer be written: File too large (os error 27); the run continues, but `--resume` may later repeat what succeeds from now on");
+    assert_snapshot!(output.stderr, @"warning: the journal of this run can no longer be written: File too large (os error 27); the run continues, but `--resume` may later repeat stacks that succeed from now on");
     // What could be written can be read.
     let listed = sandbox.orch("runs list --format json").json();
     assert_eq!(listed["runs"][0]["state"], "killed");

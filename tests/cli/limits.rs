@@ -39,7 +39,7 @@ fn most_databases(sandbox: &Sandbox, flags: &str) -> usize {
 }
 
 #[test]
-fn no_more_stacks_with_a_tag_run_than_its_limit_and_others_go_on() {
+fn limit_holds_for_stacks_with_its_tag_only() {
     let sandbox = Sandbox::layout(DATABASES);
     sandbox.write("/one", "");
     assert_eq!(most_databases(&sandbox, "--limit db=1"), 1);
@@ -48,7 +48,7 @@ fn no_more_stacks_with_a_tag_run_than_its_limit_and_others_go_on() {
 }
 
 #[test]
-fn the_configuration_limits_too() {
+fn limit_can_be_set_in_the_configuration() {
     let sandbox = Sandbox::layout(DATABASES);
     sandbox.write("/one", "");
     sandbox.write(
@@ -59,7 +59,7 @@ fn the_configuration_limits_too() {
 }
 
 #[test]
-fn a_flag_replaces_the_configured_limit_of_its_tag_and_no_other() {
+fn limit_flag_replaces_the_configured_limit_of_its_tag() {
     let limits =
         "orch {\n  config {\n    run {\n      concurrency = { db = 1, slow = 1 }\n    }\n  }\n}\n";
     let sandbox = Sandbox::layout(DATABASES);
@@ -72,14 +72,14 @@ fn a_flag_replaces_the_configured_limit_of_its_tag_and_no_other() {
 }
 
 #[test]
-fn a_stack_under_two_limits_keeps_both() {
+fn limit_of_two_tags_holds_for_both() {
     let sandbox = Sandbox::layout(DATABASES);
     sandbox.write("/one", "");
     assert_eq!(most_databases(&sandbox, "--limit db=1 --limit slow=2"), 1);
 }
 
 #[test]
-fn what_is_no_limit_is_a_usage_error() {
+fn limit_that_is_invalid_is_a_usage_error() {
     let sandbox = Sandbox::layout("a [db]");
     for (flags, problem) in [
         ("--limit db", "not of the form TAG=N"),
@@ -104,16 +104,16 @@ fn what_is_no_limit_is_a_usage_error() {
 }
 
 #[test]
-fn a_limit_for_a_tag_that_nothing_carries_is_said() {
+fn limit_of_an_unknown_tag_gets_a_note() {
     let sandbox = Sandbox::layout("a [database]");
     assert_snapshot!(sandbox.orch("run -q --limit databse=1 true"), @"
     [stderr]
-    note: `--limit databse=1` limits nothing: no stack carries the tag; did you mean `database`?
+    note: `--limit databse=1` has no effect: no stack has the tag; did you mean `database`?
     ");
 }
 
 #[test]
-fn a_configured_limit_for_a_tag_that_nothing_carries_is_a_warning() {
+fn limit_of_an_unknown_tag_in_the_configuration_gets_a_warning() {
     let sandbox = Sandbox::layout("a [database]");
     sandbox.write(
         "/limits.orch.hcl",
@@ -138,7 +138,7 @@ fn a_configured_limit_for_a_tag_that_nothing_carries_is_a_warning() {
 }
 
 #[test]
-fn what_cannot_be_a_limit_is_shown() {
+fn limit_that_is_invalid_in_the_configuration_is_shown() {
     let sandbox = Sandbox::layout("a [db]");
     sandbox.write(
         "/limits.orch.hcl",

@@ -122,7 +122,7 @@ fn why_gives_the_reasons_of_each_stack() {
     ../deep  # wanted by /base (base/stack.tm:2)
     ../monitoring  # names /apps/web in `wanted_by` (monitoring/stack.tm:2)
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `api`
+    note: in `--tags`: no stack of the project has the tag `api`
     ");
     assert_snapshot!(sandbox.orch_in("/apps/web", "list --why --no-recursive"), @"
     .  # the stack at /apps/web

@@ -24,7 +24,7 @@ fn two_stacks() -> Sandbox {
 }
 
 #[test]
-fn a_second_run_is_refused() {
+fn lock_refuses_a_second_run() {
     let sandbox = two_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["a"]);
@@ -42,7 +42,7 @@ fn a_second_run_is_refused() {
 }
 
 #[test]
-fn a_second_run_may_be_wanted() {
+fn lock_can_be_ignored_by_allow_concurrent() {
     let sandbox = two_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["a"]);
@@ -58,7 +58,7 @@ fn a_second_run_may_be_wanted() {
 }
 
 #[test]
-fn what_only_reads_does_not_wait_for_a_run() {
+fn lock_does_not_affect_commands_that_only_read() {
     let sandbox = two_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["a"]);
@@ -75,7 +75,7 @@ fn what_only_reads_does_not_wait_for_a_run() {
 }
 
 #[test]
-fn a_command_that_starts_a_run_in_its_own_project_learns_why_it_cannot() {
+fn lock_explains_why_a_command_cannot_start_a_run() {
     let sandbox = Sandbox::layout("a");
     let orch = crate::support::orch_program().display();
     sandbox.write_program(
@@ -98,7 +98,7 @@ fn a_command_that_starts_a_run_in_its_own_project_learns_why_it_cannot() {
 }
 
 #[test]
-fn another_project_has_a_lock_of_its_own() {
+fn lock_belongs_to_one_project() {
     let sandbox = two_stacks();
     sandbox.write("/b/root.orch.hcl", "orch { root = true }\n");
     let run = Background::run(&sandbox, "", UNTIL_GO);
@@ -109,7 +109,7 @@ fn another_project_has_a_lock_of_its_own() {
 }
 
 #[test]
-fn what_a_killed_orch_has_started_keeps_the_lock() {
+fn lock_is_held_by_the_commands_of_a_killed_orch() {
     let sandbox = two_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["a"]);
@@ -129,7 +129,7 @@ fn what_a_killed_orch_has_started_keeps_the_lock() {
 }
 
 #[test]
-fn the_lock_of_a_dead_run_is_taken_over() {
+fn lock_of_a_dead_run_is_taken_over() {
     let sandbox = two_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["a"]);
@@ -152,7 +152,7 @@ fn the_lock_of_a_dead_run_is_taken_over() {
 }
 
 #[test]
-fn what_a_command_leaves_behind_on_purpose_does_not_hold_the_lock() {
+fn lock_is_not_held_by_daemons_of_a_command() {
     let sandbox = two_stacks();
     let script = "(while [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done; echo >> \"$ORCH_ROOT/over\") > /dev/null 2>&1 &";
     let run = Background::run(&sandbox, "", script);
@@ -167,7 +167,7 @@ fn what_a_command_leaves_behind_on_purpose_does_not_hold_the_lock() {
 }
 
 #[test]
-fn a_lock_that_says_nonsense_is_taken_over() {
+fn lock_with_invalid_content_is_taken_over() {
     for text in ["", "nonsense", "{}", "{\"run\": 1}", "\u{0}\u{0}"] {
         let sandbox = Sandbox::layout("a");
         sandbox.write("/.orch/lock", text);
@@ -177,7 +177,7 @@ fn a_lock_that_says_nonsense_is_taken_over() {
 }
 
 #[test]
-fn what_the_lock_says_cannot_repaint_the_terminal() {
+fn lock_content_is_escaped_for_the_terminal() {
     let sandbox = two_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["a"]);
@@ -198,7 +198,7 @@ fn what_the_lock_says_cannot_repaint_the_terminal() {
 
 /// On a full disk the lock cannot say whose it is.
 #[test]
-fn a_lock_without_a_description_is_held_all_the_same() {
+fn lock_without_a_description_is_still_held() {
     let sandbox = two_stacks();
     assert_eq!(sandbox.orch("run -q true").code(), 0);
     let script = "#!/bin/sh\nmkdir \"$ORCH_ROOT/started\"\nwhile [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/go\" ]; do sleep 0.01; done\n";
@@ -221,7 +221,7 @@ fn a_lock_without_a_description_is_held_all_the_same() {
 }
 
 #[test]
-fn a_run_that_goes_on_without_the_lock_is_not_alone_either() {
+fn lock_refuses_a_run_beside_one_that_ignored_it() {
     let sandbox = two_stacks();
     let first = Background::run(&sandbox, "", UNTIL_GO);
     first.wait_for("/started", &["a"]);

@@ -91,6 +91,8 @@ mod eval; // `orch eval`, `orch run --eval`
 #[cfg(unix)]
 mod exit_codes; // what exit statuses mean, and what output says of changes
 #[cfg(unix)]
+mod export; // `orch export`: pipelines and work orders
+#[cfg(unix)]
 mod folding; // the output of a run in the log of a CI system
 #[cfg(unix)]
 mod github; // annotations, and how a run looks in CI

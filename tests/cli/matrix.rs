@@ -18,7 +18,7 @@ fn each_stack_is_a_job() {
     assert_snapshot!(sandbox.orch("list --format github-matrix --tags none"), @r#"
     {"include":[]}
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `none`
+    note: in `--tags`: no stack of the project has the tag `none`
     note: no stack at or below `/` passes the tag filters
     "#);
     assert_eq!(

@@ -54,7 +54,7 @@ fn neighbours_are_what_runs_before_and_after() {
 }
 
 #[test]
-fn a_depth_says_how_many_steps() {
+fn neighbour_depth_counts_steps() {
     check(
         &chain(),
         &[
@@ -76,7 +76,7 @@ fn a_depth_says_how_many_steps() {
 }
 
 #[test]
-fn a_depth_is_a_number_from_one_on() {
+fn neighbour_depth_is_at_least_one() {
     let sandbox = chain();
     assert_snapshot!(sandbox.orch("list --include-dependencies=0"), @"
     [stderr]
@@ -98,7 +98,7 @@ fn a_depth_is_a_number_from_one_on() {
 }
 
 #[test]
-fn the_names_of_terramate_are_accepted() {
+fn neighbour_flags_accept_the_names_of_terramate() {
     let sandbox = chain();
     for (terramate, own) in [
         ("include-all-dependencies", "include-dependencies"),
@@ -124,7 +124,7 @@ fn the_names_of_terramate_are_accepted() {
 }
 
 #[test]
-fn the_help_says_how_the_flags_work_together_and_what_differs_from_terramate() {
+fn neighbour_flags_are_explained_in_the_help() {
     let sandbox = chain();
     let topic = sandbox.orch("help selection").stdout;
     assert!(topic.contains("1. all stacks of the project;\n"), "{topic}");
@@ -142,7 +142,7 @@ fn the_help_says_how_the_flags_work_together_and_what_differs_from_terramate() {
 }
 
 #[test]
-fn the_names_of_terramate_are_refused_where_stacks_share_data() {
+fn neighbour_flags_refuse_the_names_of_terramate_with_shared_data() {
     let names = [
         ("--include-all-dependents", "--include-dependents"),
         ("--include-output-dependencies", "--include-dependencies"),
@@ -201,7 +201,7 @@ fn the_names_of_terramate_are_refused_where_stacks_share_data() {
 }
 
 #[test]
-fn what_only_looks_like_shared_data_refuses_no_name_of_terramate() {
+fn neighbour_flags_accept_the_names_of_terramate_without_real_shared_data() {
     let sandbox = chain();
     for (file, text) in [
         ("/a/input.tm", "globals {\n  input = {\n  }\n}\n"),
@@ -239,7 +239,7 @@ fn shared_data_counts_even_where_changes_of_terragrunt_do_not() {
 }
 
 #[test]
-fn only_one_flag_may_say_what_to_select_instead() {
+fn neighbour_flags_allow_one_replacement() {
     let sandbox = chain();
     assert_snapshot!(sandbox.orch("list --only-dependencies --only-dependents"), @"
     [stderr]
@@ -273,7 +273,7 @@ fn only_one_flag_may_say_what_to_select_instead() {
 }
 
 #[test]
-fn every_constraint_is_a_step() {
+fn neighbour_steps_are_constraints() {
     let sandbox = Sandbox::layout(
         "
         a before /b
@@ -322,7 +322,7 @@ fn wants_is_no_step_but_what_is_wanted_has_neighbours() {
 }
 
 #[test]
-fn what_selected_stacks_want_comes_back_whatever_the_neighbours_say() {
+fn neighbour_flags_keep_wanted_stacks() {
     let sandbox = Sandbox::layout(
         "
         a [x] wants /b
@@ -420,7 +420,7 @@ fn exclude_looks_at_what_only_and_include_leave() {
 }
 
 #[test]
-fn several_ways_lead_to_one_stack_once() {
+fn neighbour_on_several_paths_is_added_once() {
     let sandbox = Sandbox::layout(
         "
         base1 [base]
@@ -465,7 +465,7 @@ fn run_takes_neighbours_in_order() {
 }
 
 #[test]
-fn a_cycle_has_an_end() {
+fn neighbour_search_ends_in_a_cycle() {
     let sandbox = Sandbox::layout(
         "
         a [a] after /c
@@ -499,7 +499,7 @@ fn a_cycle_has_an_end() {
 }
 
 #[test]
-fn what_is_excluded_is_no_neighbour_but_the_graph_leads_through_it() {
+fn neighbour_search_passes_through_excluded_stacks() {
     let sandbox = chain();
     assert_snapshot!(sandbox.orch("list --why --tags a --include-dependents --exclude b"), @"
     a  # at or below /; matches --tags a
@@ -574,7 +574,7 @@ fn neighbours_that_leave_nothing_are_named() {
     ");
     assert_snapshot!(sandbox.orch("list --tags none --only-dependencies"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `none`
+    note: in `--tags`: no stack of the project has the tag `none`
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("list --tags a --only-dependents=1 --exclude b"), @"

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::support::Sandbox;
 
 #[test]
-fn without_constraints_the_lowest_path_goes_first() {
+fn order_without_constraints_is_by_path() {
     let sandbox = Sandbox::layout(
         "
         frita
@@ -26,7 +26,7 @@ fn without_constraints_the_lowest_path_goes_first() {
 }
 
 #[test]
-fn after_and_before_order_two_stacks() {
+fn order_follows_after_and_before() {
     let sandbox = Sandbox::layout(
         "
         a after /d
@@ -43,7 +43,7 @@ fn after_and_before_order_two_stacks() {
 }
 
 #[test]
-fn a_stack_runs_before_the_stacks_nested_in_it() {
+fn order_puts_a_stack_before_its_nested_stacks() {
     let sandbox = Sandbox::layout(
         "
         a after /z
@@ -60,7 +60,7 @@ fn a_stack_runs_before_the_stacks_nested_in_it() {
 }
 
 #[test]
-fn the_stack_at_the_root_runs_before_all_others() {
+fn order_puts_the_root_stack_first() {
     let sandbox = Sandbox::layout(
         "
         /
@@ -93,7 +93,7 @@ fn among_stacks_that_may_run_the_lowest_path_goes_first() {
 }
 
 #[test]
-fn a_chain_may_finish_before_an_independent_stack_begins() {
+fn order_may_finish_a_chain_before_an_independent_stack() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -110,7 +110,7 @@ fn a_chain_may_finish_before_an_independent_stack_begins() {
 }
 
 #[test]
-fn a_directory_stands_for_all_stacks_in_it() {
+fn order_follows_references_to_a_directory() {
     let sandbox = Sandbox::layout(
         "
         a after /dir
@@ -127,7 +127,7 @@ fn a_directory_stands_for_all_stacks_in_it() {
 }
 
 #[test]
-fn a_tag_stands_for_all_stacks_that_carry_it() {
+fn order_follows_references_to_a_tag() {
     let sandbox = Sandbox::layout(
         "
         app1 after tag:k8s:prod
@@ -150,7 +150,7 @@ fn a_tag_stands_for_all_stacks_that_carry_it() {
 }
 
 #[test]
-fn many_stacks_may_follow_many_through_one_reference() {
+fn order_allows_many_to_many_references() {
     let mut layout = String::new();
     for n in 10..40 {
         layout += &format!("base/s{n}\nabove{n} after /base\n");
@@ -164,7 +164,7 @@ fn many_stacks_may_follow_many_through_one_reference() {
 }
 
 #[test]
-fn a_stack_that_is_not_selected_still_keeps_others_in_order() {
+fn order_holds_through_an_unselected_stack() {
     for middle in [
         "c [x]\nb after /c before /a\na [x]", // only the middle knows
         "c [x]\nb after /c\na [x] after /b",
@@ -178,7 +178,7 @@ fn a_stack_that_is_not_selected_still_keeps_others_in_order() {
 }
 
 #[test]
-fn several_unselected_stacks_in_a_row_keep_the_order_too() {
+fn order_holds_through_several_unselected_stacks() {
     let sandbox = Sandbox::layout(
         "
         a [x] after /b
@@ -210,7 +210,7 @@ fn nesting_reaches_through_an_unselected_stack() {
 }
 
 #[test]
-fn an_unselected_stack_nested_in_a_directory_keeps_the_order() {
+fn order_holds_through_an_unselected_nested_stack() {
     // p before p/c by nesting, p/c before a by reference; p/c is not selected.
     let sandbox = Sandbox::layout(
         "
@@ -239,7 +239,7 @@ fn unselected_stacks_do_not_change_the_order_of_independent_ones() {
 }
 
 #[test]
-fn a_long_chain_is_no_problem() {
+fn order_handles_a_long_chain() {
     let layout: String = (1000..3000)
         .map(|n| match n {
             2999 => "s2999\n".to_owned(),
@@ -273,7 +273,7 @@ fn layers_of_which_every_other_is_not_selected_stay_in_order() {
 }
 
 #[test]
-fn the_order_does_not_depend_on_how_attributes_are_written() {
+fn order_does_not_depend_on_how_attributes_are_written() {
     let sandbox = Sandbox::new(
         r#"
 //- /a/stack.tm
@@ -447,7 +447,7 @@ mod rules {
         })]
 
         #[test]
-        fn any_project_is_ordered_by_them(project in project(), all in any::<bool>()) {
+        fn order_of_any_project_follows_the_rules(project in project(), all in any::<bool>()) {
             let mut layout = String::new();
             for (path, Stack { tags, after, before }) in &project {
                 let (tags, after, before) = (words(tags), words(after), words(before));

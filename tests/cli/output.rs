@@ -45,7 +45,7 @@ const LOGGED: &str = r#"logged() {
 const FAIL_IN_B: &str = "echo out of $ORCH_STACK_NAME; test $ORCH_STACK_NAME != b";
 
 #[test]
-fn the_output_of_a_stack_comes_in_one_piece() {
+fn output_of_a_stack_comes_in_one_piece() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -85,7 +85,7 @@ fn groups_have_titles_and_failures_come_again_at_the_end() {
 }
 
 #[test]
-fn a_failure_that_was_printed_last_is_not_printed_again() {
+fn output_of_the_last_failure_is_not_repeated() {
     assert_snapshot!(run(&three_stacks(), "--output grouped", FAIL_IN_B), @"
     out of a
     out of b
@@ -101,7 +101,7 @@ fn a_failure_that_was_printed_last_is_not_printed_again() {
 }
 
 #[test]
-fn a_command_that_prints_nothing_is_one_line() {
+fn output_of_a_silent_command_is_one_line() {
     assert_snapshot!(three_stacks().orch("run --output grouped true"), @"
     [stderr]
     orch: /a: succeeded in [time]
@@ -112,7 +112,7 @@ fn a_command_that_prints_nothing_is_one_line() {
 }
 
 #[test]
-fn only_the_end_of_a_long_failure_comes_again() {
+fn output_of_a_long_failure_is_repeated_from_its_end() {
     let script = "test $ORCH_STACK_NAME = a || exit 0\nseq 300\nexit 1";
     let output = run(
         &three_stacks(),
@@ -173,7 +173,7 @@ fn errors_shows_failed_stacks_only() {
 }
 
 #[test]
-fn none_shows_nothing_that_commands_print() {
+fn output_none_shows_no_output_of_commands() {
     let flags = "--output none --on-error continue";
     assert_snapshot!(run(&three_stacks(), flags, FAIL_IN_B), @"
     [stderr]
@@ -203,14 +203,14 @@ fn prefixed_shows_whole_lines_with_their_stack() {
 }
 
 #[test]
-fn a_character_that_comes_in_two_halves_stays_whole() {
+fn output_keeps_a_character_split_across_reads() {
     let script = format!("{LOGGED}\nprintf 'x\\303'; logged x; printf '\\251\\n'");
     let output = run(&Sandbox::layout("a"), "--output prefixed", &script);
     assert_eq!(output.stdout, "/a | xé\n");
 }
 
 #[test]
-fn a_line_that_never_ends_is_printed_in_pieces() {
+fn output_prints_an_endless_line_in_pieces() {
     let sandbox = Sandbox::layout("a");
     let script = "head -c 20000000 /dev/zero | tr '\\000' x";
     let output = run(&sandbox, "-q --output prefixed", script);
@@ -238,7 +238,7 @@ fn quiet_groups_are_the_output_and_nothing_else() {
 }
 
 #[test]
-fn one_at_a_time_is_live_and_more_are_grouped() {
+fn output_auto_is_live_for_one_command_and_grouped_for_more() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(run(&sandbox, "", "echo out"), @"
     out
@@ -282,7 +282,7 @@ fn captured_commands_have_nothing_to_read() {
 }
 
 #[test]
-fn where_both_streams_lead_to_one_file_their_order_is_kept() {
+fn output_keeps_the_order_of_both_streams_in_one_file() {
     let sandbox = Sandbox::layout("a");
     let script =
         format!("{LOGGED}\necho 1; logged 1; echo 2 >&2; logged 2; echo 3; logged 3; echo 4 >&2");
@@ -322,7 +322,7 @@ fn bytes_that_are_no_text_go_out_as_they_are() {
 }
 
 #[test]
-fn whoever_stops_reading_stops_no_run() {
+fn output_to_a_closed_pipe_stops_no_run() {
     let sandbox = three_stacks();
     sandbox.write_program("/script.sh", "#!/bin/sh\nseq 100000\ntouch ran\n");
     let orch = crate::support::orch_program().display();
@@ -345,7 +345,7 @@ fn whoever_stops_reading_stops_no_run() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_behind_stdout_is_told_once_and_stops_no_run() {
+fn output_to_a_full_disk_gets_one_warning_and_stops_no_run() {
     let sandbox = three_stacks();
     sandbox.write_program("/script.sh", "#!/bin/sh\nseq 1000\n");
     let mut command = sandbox.command("run --output grouped -- ../script.sh");
@@ -374,7 +374,7 @@ fn logs_that_cannot_be_written_stop_no_run() {
 }
 
 #[test]
-fn a_process_that_holds_the_output_open_holds_nothing_up() {
+fn output_held_open_by_a_process_delays_nothing() {
     let sandbox = Sandbox::layout("a");
     for behind in ["sleep 600", "yes"] {
         let script = format!("echo out\n{behind} &\necho $! > ../left\nexit 3");
@@ -396,7 +396,7 @@ fn a_process_that_holds_the_output_open_holds_nothing_up() {
 }
 
 #[test]
-fn a_command_may_close_its_output_and_go_on() {
+fn output_may_be_closed_by_a_running_command() {
     let sandbox = Sandbox::layout("a");
     let script = "echo out; exec > /dev/null 2>&1; touch done";
     let output = run(&sandbox, "--output grouped", script);
@@ -405,7 +405,7 @@ fn a_command_may_close_its_output_and_go_on() {
 }
 
 #[test]
-fn what_a_command_prints_at_the_end_is_not_lost() {
+fn output_printed_at_the_end_is_not_lost() {
     // More than a pipe holds, from a process that the command does not wait for.
     let script = "(seq 100000; echo last) &";
     let output = run(&Sandbox::layout("a"), "--output grouped", script);
@@ -418,7 +418,7 @@ fn what_a_command_prints_at_the_end_is_not_lost() {
 
 /// Where nobody reads, the run still goes on, and can be interrupted.
 #[test]
-fn a_run_that_nobody_reads_can_be_interrupted() {
+fn output_that_is_not_read_does_not_prevent_an_interrupt() {
     let sandbox = Sandbox::layout(
         "
         a

@@ -26,7 +26,7 @@ fn commands_run_at_once() {
 }
 
 #[test]
-fn a_stack_starts_as_soon_as_what_it_runs_after_is_done() {
+fn parallel_starts_a_stack_once_its_dependencies_are_done() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -44,7 +44,7 @@ fn a_stack_starts_as_soon_as_what_it_runs_after_is_done() {
 }
 
 #[test]
-fn what_runs_after_several_stacks_waits_for_the_last() {
+fn parallel_waits_for_the_last_of_several_dependencies() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -89,7 +89,7 @@ fn never_more_commands_run_than_are_allowed() {
 }
 
 #[test]
-fn the_lowest_path_goes_first() {
+fn parallel_starts_the_lowest_path_first() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -131,7 +131,7 @@ fn as_many_as_there_are_processors() {
 }
 
 #[test]
-fn more_slots_than_stacks_are_no_problem() {
+fn parallel_accepts_more_slots_than_stacks() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.orch("run -q -j 18446744073709551615 true");
     assert_eq!(output.code(), 0, "{output}");
@@ -218,7 +218,7 @@ fn continue_runs_everything() {
 }
 
 #[test]
-fn in_reverse_a_failure_protects_what_the_stack_stands_on_whatever_to_do_on_errors() {
+fn parallel_reverse_skips_dependencies_of_a_failed_stack_despite_on_error() {
     for on_error in ["skip-dependents", "continue"] {
         let sandbox = Sandbox::layout(
             "
@@ -251,7 +251,7 @@ fn in_reverse_a_failure_protects_what_the_stack_stands_on_whatever_to_do_on_erro
 }
 
 #[test]
-fn in_reverse_with_stop_nothing_new_starts() {
+fn parallel_reverse_with_stop_starts_nothing_new() {
     let sandbox = Sandbox::layout(
         "
         net
@@ -273,7 +273,7 @@ fn in_reverse_with_stop_nothing_new_starts() {
 }
 
 #[test]
-fn a_stack_that_fails_for_two_reasons_is_skipped_once() {
+fn parallel_skips_a_stack_with_two_failed_dependencies_once() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -290,7 +290,7 @@ fn a_stack_that_fails_for_two_reasons_is_skipped_once() {
 }
 
 #[test]
-fn a_command_that_cannot_start_is_a_failure_like_another() {
+fn parallel_counts_a_command_that_cannot_start_as_failed() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -333,7 +333,7 @@ fn all_at_once() -> (Sandbox, &'static str) {
 }
 
 #[test]
-fn the_limit_of_open_files_is_raised_if_it_is_too_low() {
+fn parallel_raises_the_limit_of_open_files() {
     let (sandbox, script) = all_at_once();
     let mut command = in_shell(&sandbox, "ulimit -Sn 50", "-q -j 20", script);
     let output = sandbox.output(&command.output().unwrap());
@@ -341,7 +341,7 @@ fn the_limit_of_open_files_is_raised_if_it_is_too_low() {
 }
 
 #[test]
-fn more_at_once_than_files_may_be_open_for_is_refused() {
+fn parallel_refuses_more_commands_than_open_files_allow() {
     let (sandbox, script) = all_at_once();
     let mut command = in_shell(&sandbox, "ulimit -n 100", "-q -j 20", script);
     let output = sandbox.output(&command.output().unwrap());

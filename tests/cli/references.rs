@@ -13,7 +13,7 @@ fn runs_after_z(reference: &str) {
 }
 
 #[test]
-fn a_path_may_be_absolute_or_relative() {
+fn references_may_be_absolute_or_relative_paths() {
     for reference in [
         "/z",
         "/z/",
@@ -29,7 +29,7 @@ fn a_path_may_be_absolute_or_relative() {
 }
 
 #[test]
-fn a_tag_filter_has_and_and_or() {
+fn references_may_combine_tags_with_and_and_or() {
     for reference in [
         "tag:last",
         "tag:last:zz",
@@ -41,7 +41,7 @@ fn a_tag_filter_has_and_and_or() {
 }
 
 #[test]
-fn a_tag_does_not_stand_for_what_is_nested_in_the_tagged_stack() {
+fn references_to_a_tag_do_not_match_nested_stacks() {
     let sandbox = Sandbox::layout(
         "
         m after tag:last
@@ -56,7 +56,7 @@ fn a_tag_does_not_stand_for_what_is_nested_in_the_tagged_stack() {
 }
 
 #[test]
-fn a_tag_that_the_stack_itself_carries_names_the_others() {
+fn references_to_an_own_tag_match_the_other_stacks() {
     let sandbox = Sandbox::layout(
         "
         a [x] after tag:x
@@ -71,7 +71,7 @@ fn a_tag_that_the_stack_itself_carries_names_the_others() {
 }
 
 #[test]
-fn a_reference_that_names_only_the_stack_itself_is_an_error_in_the_order_and_else_a_warning() {
+fn references_to_the_stack_itself_are_an_error_in_after_and_before() {
     let sandbox = Sandbox::layout(
         "
         a after /a
@@ -125,7 +125,7 @@ fn a_reference_that_names_only_the_stack_itself_is_an_error_in_the_order_and_els
 }
 
 #[test]
-fn after_an_ancestor_that_is_a_stack_means_that_stack_alone() {
+fn references_of_after_to_an_ancestor_stack_match_it_alone() {
     let sandbox = Sandbox::layout(
         "
         parent
@@ -144,7 +144,7 @@ fn after_an_ancestor_that_is_a_stack_means_that_stack_alone() {
 }
 
 #[test]
-fn a_directory_that_contains_the_stack_means_all_other_stacks_in_it() {
+fn references_to_a_directory_above_match_all_other_stacks_in_it() {
     for (layout, order) in [
         ("env/a\n env/first before /env\n z", "env/first\nenv/a\nz\n"),
         ("env/a\n env/first before ..\n z", "env/first\nenv/a\nz\n"),
@@ -169,7 +169,7 @@ fn a_directory_that_contains_the_stack_means_all_other_stacks_in_it() {
 }
 
 #[test]
-fn a_stack_may_want_a_directory_that_it_lies_in() {
+fn references_of_wants_may_name_a_directory_above() {
     let sandbox = Sandbox::layout(
         "
         parent
@@ -189,7 +189,7 @@ fn a_stack_may_want_a_directory_that_it_lies_in() {
 }
 
 #[test]
-fn two_stacks_that_go_before_each_other_are_a_cycle() {
+fn references_before_each_other_are_a_cycle() {
     let sandbox = Sandbox::layout(
         "
         env/a
@@ -217,7 +217,7 @@ fn two_stacks_that_go_before_each_other_are_a_cycle() {
 
 /// Or the last other stack of a directory could not be deleted.
 #[test]
-fn a_reference_that_names_no_other_stack_is_dangling() {
+fn references_that_match_no_other_stack_are_dangling() {
     let sandbox = Sandbox::layout(
         "
         env/a [x] after /env wants /env before tag:x
@@ -261,7 +261,7 @@ fn thousands_of_stacks_may_refer_to_the_directory_around_them() {
 }
 
 #[test]
-fn the_stack_at_the_root_is_named_by_a_slash() {
+fn references_name_the_root_stack_by_a_slash() {
     let sandbox = Sandbox::layout(
         "
         /
@@ -276,7 +276,7 @@ fn the_stack_at_the_root_is_named_by_a_slash() {
 }
 
 #[test]
-fn a_reference_to_nothing_is_a_warning_with_a_suggestion() {
+fn references_that_match_nothing_get_a_warning_with_a_suggestion() {
     let sandbox = Sandbox::layout(
         "
         prod/network
@@ -297,7 +297,7 @@ fn a_reference_to_nothing_is_a_warning_with_a_suggestion() {
 }
 
 #[test]
-fn a_suggestion_is_never_the_stack_itself() {
+fn references_are_never_corrected_to_the_stack_itself() {
     let sandbox = Sandbox::layout("prod/app [only] after /prod/ap tag:onlx");
     let output = sandbox.orch("list");
     assert_eq!(output.stderr.matches("warning:").count(), 2, "{output}");
@@ -305,7 +305,7 @@ fn a_suggestion_is_never_the_stack_itself() {
 }
 
 #[test]
-fn a_suggestion_prefers_what_differs_in_case_only() {
+fn references_are_corrected_in_case_first() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -317,7 +317,7 @@ fn a_suggestion_prefers_what_differs_in_case_only() {
 }
 
 #[test]
-fn all_four_attributes_are_checked() {
+fn references_are_checked_in_all_four_attributes() {
     let sandbox = Sandbox::layout("a after /n1 before /n2 wants /n3 wanted_by /n4");
     let output = sandbox.orch("list");
     assert_eq!((output.code(), &*output.stdout), (0, "a\n"));
@@ -332,7 +332,7 @@ fn all_four_attributes_are_checked() {
 }
 
 #[test]
-fn a_warning_says_what_is_there_instead() {
+fn references_that_match_nothing_get_a_warning_about_the_path() {
     let sandbox = Sandbox::layout("a after /file.txt /plain /.dotted /skipped");
     sandbox.write("/file.txt", "");
     sandbox.mkdir("/plain");
@@ -370,7 +370,7 @@ fn a_warning_says_what_is_there_instead() {
 
 #[cfg(unix)]
 #[test]
-fn a_symbolic_link_is_not_followed() {
+fn references_do_not_follow_symbolic_links() {
     let sandbox = Sandbox::layout(
         "
         a after /link
@@ -390,7 +390,7 @@ fn a_symbolic_link_is_not_followed() {
 }
 
 #[test]
-fn a_tag_that_nothing_carries_is_a_warning_with_a_suggestion() {
+fn references_to_an_unknown_tag_get_a_warning_with_a_suggestion() {
     let sandbox = Sandbox::layout(
         "
         a [network]
@@ -411,7 +411,7 @@ fn a_tag_that_nothing_carries_is_a_warning_with_a_suggestion() {
 }
 
 #[test]
-fn a_reference_that_is_no_tag_filter_is_an_error() {
+fn references_with_an_invalid_tag_filter_are_an_error() {
     let sandbox = Sandbox::layout(
         "
         a after tag:_invalid
@@ -449,7 +449,7 @@ fn a_reference_that_is_no_tag_filter_is_an_error() {
 }
 
 #[test]
-fn an_empty_tag_filter_names_nothing() {
+fn references_with_an_empty_tag_filter_match_nothing() {
     let sandbox = Sandbox::layout(
         "
         a after tag:
@@ -461,7 +461,7 @@ fn an_empty_tag_filter_names_nothing() {
 }
 
 #[test]
-fn a_path_out_of_the_project_is_an_error() {
+fn references_out_of_the_project_are_an_error() {
     let sandbox = Sandbox::layout(
         "
         a after ../../../x
@@ -547,14 +547,14 @@ fn validate_turns_the_warning_into_a_failure() {
 }
 
 #[test]
-fn an_empty_reference_is_the_directory_of_the_stack() {
+fn references_that_are_empty_name_the_directory_of_the_stack() {
     let sandbox = Sandbox::new("//- /a/stack.tm\nstack {\n  after = [\"\"]\n}\n");
     let output = sandbox.orch("list");
     assert_eq!(output.code(), 3, "{output}");
 }
 
 #[test]
-fn a_reference_to_a_stack_whose_file_is_broken_is_not_called_wrong() {
+fn references_to_a_broken_stack_get_no_warning() {
     // The one problem is the syntax error; that `/b` is no stack is only its consequence.
     let sandbox = Sandbox::layout("a after /b");
     sandbox.write("/b/stack.tm", "stack {\n");
@@ -565,7 +565,7 @@ fn a_reference_to_a_stack_whose_file_is_broken_is_not_called_wrong() {
 }
 
 #[test]
-fn an_empty_tag_is_a_warning() {
+fn references_to_an_empty_tag_get_a_warning() {
     let sandbox = Sandbox::layout("a after tag:x,\nb [x]");
     sandbox.write("/c/stack.tm", "stack {\n  tags = [\"\"]\n}\n");
     assert_snapshot!(sandbox.orch("list --order"), @r#"

@@ -10,7 +10,7 @@ fn remove_all(sandbox: &Sandbox, path: &str) {
 }
 
 #[test]
-fn a_stack_whose_directory_is_gone_is_removed() {
+fn removed_lists_a_stack_without_its_directory() {
     let repository = Repository::layout("a\nb\nc\nd");
     repository.git("rm -q -r a");
     repository.git("commit -q -m gone");
@@ -32,7 +32,7 @@ fn a_stack_whose_directory_is_gone_is_removed() {
 }
 
 #[test]
-fn a_reference_to_a_removed_stack_says_so() {
+fn removed_stack_is_named_in_warnings_about_references() {
     let repository = Repository::layout("a after /b /c/d /never\nb\nc/d/e");
     repository.git("rm -q -r b c");
     let output = repository.changed();
@@ -112,7 +112,7 @@ fn strict_references_to_removed_stacks_say_so() {
 }
 
 #[test]
-fn a_stack_that_was_changed_before_it_was_deleted_is_removed() {
+fn removed_lists_a_stack_changed_before_its_deletion() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/stack.tm", "stack {\n}\n# changed\n");
     repository.commit();
@@ -125,7 +125,7 @@ fn a_stack_that_was_changed_before_it_was_deleted_is_removed() {
 }
 
 #[test]
-fn a_stack_that_was_added_and_deleted_since_is_not_removed() {
+fn removed_omits_a_stack_added_and_deleted_since_the_base() {
     let repository = Repository::layout("a");
     repository.write("/b/stack.tm", "stack {}\n");
     repository.commit();
@@ -142,7 +142,7 @@ fn a_stack_that_was_added_and_deleted_since_is_not_removed() {
 }
 
 #[test]
-fn a_directory_that_loses_its_stack_block_is_a_removed_stack() {
+fn removed_lists_a_directory_without_its_stack_block() {
     let repository = Repository::layout("a\nb\nc");
     repository.write("/a/stack.tm", "globals {}\n");
     repository.commit();
@@ -156,14 +156,14 @@ fn a_directory_that_loses_its_stack_block_is_a_removed_stack() {
 }
 
 #[test]
-fn a_stack_whose_block_moves_to_another_file_has_changed() {
+fn removed_omits_a_stack_whose_block_moved_to_another_file() {
     let repository = Repository::layout("a\nb");
     repository.git("mv a/stack.tm a/other.tm.hcl");
     assert_snapshot!(repository.changed(), @"a  # changed: a/other.tm.hcl (uncommitted, added); at or below /");
 }
 
 #[test]
-fn a_stack_that_moves_is_removed_and_changed() {
+fn removed_lists_the_old_path_of_a_moved_stack() {
     let repository = Repository::layout("a\nb");
     repository.git("mv a moved");
     assert_snapshot!(repository.changed(), @"
@@ -224,7 +224,7 @@ fn stacks_that_leave_for_a_project_of_their_own_are_removed() {
 }
 
 #[test]
-fn the_parent_of_a_removed_stack_has_changed() {
+fn removed_stack_marks_its_parent_as_changed() {
     let repository = Repository::layout("/\na\na/b\na/b/c");
     repository.git("rm -q -r a/b");
     assert_snapshot!(repository.changed(), @"
@@ -243,7 +243,7 @@ fn the_parent_of_a_removed_stack_has_changed() {
 }
 
 #[test]
-fn what_never_was_a_stack_is_not_removed() {
+fn removed_omits_directories_that_were_no_stacks() {
     let sandbox = Sandbox::layout("a\n.hidden/b\nc/.d");
     sandbox.write("/broken/stack.tm", "stack {\n");
     sandbox.write("/broken/.tmskip", "");
@@ -278,7 +278,7 @@ fn removed_stacks_are_those_at_or_below_the_current_directory() {
 }
 
 #[test]
-fn a_run_says_what_is_removed_and_runs_the_rest() {
+fn removed_stacks_are_noted_by_a_run() {
     let repository = Repository::layout("a\nb");
     repository.git("rm -q -r a");
     repository.write("/b/x", "");
@@ -293,14 +293,14 @@ fn a_run_says_what_is_removed_and_runs_the_rest() {
 }
 
 #[test]
-fn a_stack_whose_files_git_shall_forget_is_still_there() {
+fn removed_omits_a_stack_removed_only_from_the_index() {
     let repository = Repository::layout("a\nb");
     repository.git("rm -q -r --cached a");
     assert_snapshot!(repository.changed(), @"a  # changed: a/main.tf (uncommitted, deleted); at or below /");
 }
 
 #[test]
-fn a_removed_stack_whose_files_are_ignored_is_removed_all_the_same() {
+fn removed_lists_a_stack_whose_files_are_ignored() {
     let repository = Repository::layout("a\nb");
     repository.write(
         "/root.orch.hcl",
@@ -315,7 +315,7 @@ fn a_removed_stack_whose_files_are_ignored_is_removed_all_the_same() {
 }
 
 #[test]
-fn what_is_not_committed_and_does_not_count_removes_nothing() {
+fn removed_ignores_uncounted_uncommitted_deletions() {
     let repository = Repository::layout("a\nb");
     remove_all(&repository, "/a");
     repository.write("/b/.tmskip", "");
@@ -327,7 +327,7 @@ fn what_is_not_committed_and_does_not_count_removes_nothing() {
 }
 
 #[test]
-fn a_directory_replaced_by_a_file_or_a_link_is_no_stack() {
+fn removed_lists_a_directory_replaced_by_a_file_or_link() {
     let repository = Repository::layout("a\nb\nc");
     remove_all(&repository, "/a");
     repository.write("/a", "");

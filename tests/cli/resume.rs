@@ -91,7 +91,7 @@ fn resume_skips_stacks_that_succeeded_in_an_earlier_resume() {
 }
 
 #[test]
-fn it_does_not_matter_where_one_stands() {
+fn resume_works_from_any_directory() {
     let sandbox = four_stacks();
     sandbox.write("/c/fail", "");
     _ = sandbox.orch(&noting(&sandbox, ""));
@@ -101,7 +101,7 @@ fn it_does_not_matter_where_one_stands() {
 }
 
 #[test]
-fn nothing_may_be_left() {
+fn resume_may_have_nothing_to_do() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q true").code(), 0);
     let output = sandbox.orch("run --resume");
@@ -145,7 +145,7 @@ fn resume_with_only_failed_keeps_the_rest_for_later() {
 }
 
 #[test]
-fn if_nothing_failed_only_failed_says_what_else_is_left() {
+fn resume_only_failed_names_other_unfinished_stacks() {
     let sandbox = four_stacks();
     let script = "echo x >> \"$ORCH_ROOT/started\"\nexec sleep 600";
     let run = Background::run(&sandbox, "", script);
@@ -344,7 +344,7 @@ fn resume_works_after_a_fix() {
 }
 
 #[test]
-fn another_head_alone_does_no_harm() {
+fn resume_accepts_another_head() {
     let sandbox = failed_in_c("");
     sandbox.git("commit -q --allow-empty -m more");
     let output = sandbox.orch("run -q --resume");
@@ -539,7 +539,7 @@ fn resume_refuses_unknown_changes() {
 }
 
 #[test]
-fn another_graph_is_refused() {
+fn resume_refuses_another_graph() {
     let sandbox = four_stacks();
     assert_eq!(sandbox.orch("run -q false").code(), 1);
     // What does not matter for the order may change.
@@ -800,7 +800,7 @@ fn resume_refuses_an_unreadable_head() {
 }
 
 #[test]
-fn it_is_said_if_all_that_is_left_is_no_more() {
+fn resume_reports_that_the_remaining_stacks_no_longer_exist() {
     let sandbox = four_stacks();
     sandbox.write("/d/fail", "");
     assert_eq!(sandbox.orch(&noting(&sandbox, "")).code(), 1);

@@ -17,7 +17,7 @@ fn three_stacks() -> Sandbox {
 }
 
 #[test]
-fn the_command_runs_in_each_stack_in_order() {
+fn run_starts_the_command_in_each_stack_in_order() {
     assert_snapshot!(three_stacks().orch("run pwd"), @"
     $ROOT/b
     $ROOT/a
@@ -31,7 +31,7 @@ fn the_command_runs_in_each_stack_in_order() {
 }
 
 #[test]
-fn the_command_runs_in_the_directory_of_the_stack_wherever_orch_is_started() {
+fn run_uses_the_directory_of_the_stack() {
     let sandbox = Sandbox::layout(
         "
         a/b
@@ -59,14 +59,14 @@ fn arguments_reach_the_command_as_they_are() {
 }
 
 #[test]
-fn what_follows_the_command_belongs_to_it() {
+fn run_passes_words_after_the_command_to_it() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.orch("run --quiet printf '%s ' --reverse --dry-run -x --help");
     assert_snapshot!(output, @"--reverse --dry-run -x --help");
 }
 
 #[test]
-fn no_shell_is_involved() {
+fn run_uses_no_shell() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("run -q -- echo '$ORCH_STACK_PATH' '|' 'false;'"), @"$ORCH_STACK_PATH | false;");
 }
@@ -88,14 +88,14 @@ fn output_and_errors_stay_apart() {
 }
 
 #[test]
-fn a_line_that_is_not_finished_reaches_stdout_as_it_is() {
+fn run_passes_on_an_unfinished_line() {
     let sandbox = Sandbox::layout("a");
     let output = sandbox.command("run -q -- printf 'no newline'").output();
     assert_eq!(output.unwrap().stdout, b"no newline");
 }
 
 #[test]
-fn the_command_reads_the_stdin_of_orch() {
+fn run_gives_the_command_stdin() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -119,7 +119,7 @@ fn the_command_reads_the_stdin_of_orch() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_command_has_the_terminal_of_orch() {
+fn run_gives_the_command_the_terminal() {
     let sandbox = Sandbox::layout("a");
     sandbox.write_program(
         "/a/tool",
@@ -199,7 +199,7 @@ fn by_default_a_failure_stops_the_run() {
 }
 
 #[test]
-fn of_many_stacks_that_did_not_run_the_first_are_named() {
+fn run_summary_names_the_first_stacks_that_did_not_run() {
     let stacks = |last: usize, rest: &str| -> String {
         let stacks = (0..=last).map(|number| format!("s{number}{rest}"));
         stacks.collect::<Vec<_>>().join("\n")
@@ -244,7 +244,7 @@ fn of_many_stacks_that_did_not_run_the_first_are_named() {
 }
 
 #[test]
-fn what_succeeded_before_a_failure_is_counted() {
+fn run_summary_counts_successes_before_a_failure() {
     let sandbox = three_stacks();
     let command = "run -- sh -c 'test $ORCH_STACK_NAME != a'";
     assert_snapshot!(sandbox.orch(command), @"
@@ -306,7 +306,7 @@ fn dependents_are_skipped_through_a_stack_that_is_not_selected() {
 }
 
 #[test]
-fn in_reverse_what_comes_before_is_skipped() {
+fn run_reverse_skips_the_dependencies_of_a_failed_stack() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -328,7 +328,7 @@ fn in_reverse_what_comes_before_is_skipped() {
 }
 
 #[test]
-fn a_run_can_go_on_after_failures() {
+fn run_continues_after_failures_with_on_error() {
     let sandbox = three_stacks();
     let command = "-- sh -c 'test $ORCH_STACK_NAME = a'";
     let output = sandbox.orch(&format!("run --on-error continue {command}"));
@@ -366,7 +366,7 @@ fn quiet_still_says_what_went_wrong() {
 }
 
 #[test]
-fn a_command_that_is_killed_has_failed() {
+fn run_counts_a_killed_command_as_failed() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("run -- sh -c 'kill -9 $$'"), @"
     [stderr]
@@ -379,7 +379,7 @@ fn a_command_that_is_killed_has_failed() {
 }
 
 #[test]
-fn an_exit_status_like_that_of_an_interrupt_is_a_failure_and_no_interrupt() {
+fn run_counts_an_exit_status_of_130_as_a_failure() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("run -- sh -c 'exit 130'"), @"
     [stderr]
@@ -392,7 +392,7 @@ fn an_exit_status_like_that_of_an_interrupt_is_a_failure_and_no_interrupt() {
 }
 
 #[test]
-fn a_program_that_does_not_exist_stops_everything() {
+fn run_with_a_missing_program_runs_nothing() {
     let sandbox = three_stacks();
     assert_snapshot!(sandbox.orch("run no-such-program --version"), @"
     [stderr]
@@ -403,7 +403,7 @@ fn a_program_that_does_not_exist_stops_everything() {
 }
 
 #[test]
-fn a_program_that_is_missing_in_one_stack_runs_in_none() {
+fn run_with_a_program_missing_in_one_stack_runs_nothing() {
     let sandbox = three_stacks();
     for stack in ["a", "b"] {
         sandbox.write_program(&format!("/{stack}/tool.sh"), "#!/bin/sh\ntouch ran\n");
@@ -419,7 +419,7 @@ fn a_program_that_is_missing_in_one_stack_runs_in_none() {
 
 #[cfg(unix)]
 #[test]
-fn a_program_that_cannot_be_looked_at_is_not_called_missing() {
+fn run_reports_an_unreadable_program_path() {
     let sandbox = Sandbox::layout("a");
     sandbox.symlink("tool", "/a/tool");
     let output = sandbox.orch("run ./tool");
@@ -429,7 +429,7 @@ fn a_program_that_cannot_be_looked_at_is_not_called_missing() {
 }
 
 #[test]
-fn a_relative_program_is_taken_from_the_stack_directory() {
+fn run_looks_up_a_relative_program_in_the_stack_directory() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -446,13 +446,13 @@ fn a_relative_program_is_taken_from_the_stack_directory() {
 }
 
 #[test]
-fn an_absolute_program_is_taken_as_it_is() {
+fn run_takes_an_absolute_program_as_it_is() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("run --quiet /bin/sh -c 'echo $0'"), @"/bin/sh");
 }
 
 #[test]
-fn a_file_that_is_not_executable_is_no_program() {
+fn run_rejects_a_file_that_is_not_executable() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/a/tool.sh", "#!/bin/sh\n");
     assert_snapshot!(sandbox.orch("run ./tool.sh"), @"
@@ -464,14 +464,14 @@ fn a_file_that_is_not_executable_is_no_program() {
 }
 
 #[test]
-fn a_directory_is_no_program() {
+fn run_rejects_a_directory_as_a_program() {
     let sandbox = Sandbox::layout("a");
     sandbox.mkdir("/a/tool");
     assert_eq!(sandbox.orch("run ./tool").code(), 5);
 }
 
 #[test]
-fn a_program_is_looked_up_in_the_path_that_the_command_will_have() {
+fn run_looks_up_programs_in_the_path_of_the_command() {
     let sandbox = Sandbox::new(
         r#"
 //- /env.tm
@@ -510,7 +510,7 @@ terramate {
 }
 
 #[test]
-fn a_program_of_the_host_is_not_found_where_the_path_is_another() {
+fn run_ignores_the_host_path_if_a_stack_sets_its_own() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/env.tm",
@@ -525,7 +525,7 @@ fn a_program_of_the_host_is_not_found_where_the_path_is_another() {
 }
 
 #[test]
-fn where_there_is_no_path_no_program_is_found() {
+fn run_finds_no_program_without_a_path() {
     // An empty PATH would mean the stack directory, so that a file in it could pass for a program.
     let sandbox = Sandbox::layout("a");
     sandbox.write(
@@ -538,7 +538,7 @@ fn where_there_is_no_path_no_program_is_found() {
 }
 
 #[test]
-fn a_script_without_an_interpreter_line_fails_in_its_stack_only() {
+fn run_with_a_script_without_a_shebang_fails_only_its_stack() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -555,7 +555,7 @@ fn a_script_without_an_interpreter_line_fails_in_its_stack_only() {
 }
 
 #[test]
-fn nothing_runs_if_the_environment_of_one_stack_is_wrong() {
+fn run_with_a_wrong_environment_of_one_stack_runs_nothing() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/b/stack.tm",
@@ -567,7 +567,7 @@ fn nothing_runs_if_the_environment_of_one_stack_is_wrong() {
 }
 
 #[test]
-fn nothing_runs_if_any_configuration_is_wrong() {
+fn run_with_a_wrong_configuration_runs_nothing() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/elsewhere/stack.tm", "stack {\n  id = 1\n}\n");
     let output = sandbox.orch_in("/a", "run touch ran");
@@ -576,7 +576,7 @@ fn nothing_runs_if_any_configuration_is_wrong() {
 }
 
 #[test]
-fn a_warning_does_not_stop_a_run() {
+fn run_continues_despite_warnings() {
     let sandbox = Sandbox::layout("a after /nowhere");
     let output = sandbox.orch("run --quiet echo ran");
     assert_eq!((output.code(), &*output.stdout), (0, "ran\n"));
@@ -584,7 +584,7 @@ fn a_warning_does_not_stop_a_run() {
 }
 
 #[test]
-fn a_stack_directory_that_vanishes_during_the_run_is_a_failure_there() {
+fn run_fails_a_stack_whose_directory_vanishes() {
     let sandbox = Sandbox::layout(
         "
         a

@@ -20,7 +20,7 @@ fn three_stacks() -> Sandbox {
 }
 
 #[test]
-fn without_runs_there_is_nothing_to_say() {
+fn runs_commands_work_without_runs() {
     let sandbox = three_stacks();
     assert_snapshot!(sandbox.orch("runs list"), @"
     [stderr]
@@ -117,7 +117,7 @@ fn runs_are_listed_with_how_they_ended() {
 }
 
 #[test]
-fn a_run_is_shown_stack_by_stack() {
+fn runs_show_lists_each_stack() {
     let sandbox = three_stacks();
     _ = sandbox.orch("run -q --on-error skip-dependents -- sh -c 'test $ORCH_STACK_NAME = c'");
     _ = sandbox.orch("run -q --only-failed");
@@ -163,7 +163,7 @@ fn a_run_is_shown_stack_by_stack() {
 }
 
 #[test]
-fn a_run_that_was_killed_is_shown_as_far_as_it_is_known() {
+fn runs_show_works_for_a_killed_run() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "", UNTIL_GO);
     run.wait_for("/started", &["x"]);
@@ -185,7 +185,7 @@ fn a_run_that_was_killed_is_shown_as_far_as_it_is_known() {
 }
 
 #[test]
-fn a_journal_reads_back_wherever_it_was_torn() {
+fn runs_show_reads_a_torn_journal() {
     let sandbox = three_stacks();
     _ = sandbox.orch("run -q --on-error continue -- sh -c 'test $ORCH_STACK_NAME != b'");
     let path = journal_of(&run_ids(&sandbox)[0]);
@@ -234,7 +234,7 @@ fn fifty_runs_are_kept_and_those_that_are_going_on() {
 }
 
 #[test]
-fn what_is_no_run_is_left_alone() {
+fn runs_prune_keeps_foreign_files() {
     let sandbox = three_stacks();
     _ = sandbox.orch("run -q true");
     sandbox.write("/.orch/runs/notes/mine", "");
@@ -269,7 +269,7 @@ fn names_cannot_repaint_the_terminal() {
 }
 
 #[test]
-fn a_hostile_journal_is_no_danger() {
+fn runs_show_escapes_a_hostile_journal() {
     let sandbox = Sandbox::layout("a");
     _ = sandbox.orch("run -q false");
     let path = journal_of(&run_ids(&sandbox)[0]);
@@ -330,7 +330,7 @@ fn logs_of_stacks_that_the_run_did_not_have_are_a_mistake() {
 }
 
 #[test]
-fn a_run_that_left_stacks_out_says_so() {
+fn runs_show_lists_omitted_stacks() {
     let sandbox = three_stacks();
     let script = "run -q -- sh -c '[ -e \"$ORCH_ROOT/ok\" ]'";
     assert_eq!(sandbox.orch(script).code(), 1);
@@ -346,7 +346,7 @@ fn a_run_that_left_stacks_out_says_so() {
 }
 
 #[test]
-fn a_stack_in_place_of_a_run_is_understood() {
+fn runs_commands_take_a_stack_in_place_of_a_run() {
     let sandbox = three_stacks();
     _ = sandbox.orch("run -q true");
     assert_snapshot!(sandbox.orch("runs logs a"), @"
@@ -414,7 +414,7 @@ fn documents_of_runs_keep_their_shape() {
 }
 
 #[test]
-fn a_list_of_runs_that_nothing_records_keeps_its_shape() {
+fn runs_list_json_without_records_has_its_shape() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {\n}\n");
     let output = sandbox.orch("runs list --format json");
     assert_eq!(output.code(), 4, "{output}");

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::support::Sandbox;
 
 #[test]
-fn the_current_directory_limits_the_selection() {
+fn select_is_limited_to_the_current_directory() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -69,7 +69,7 @@ fn chdir_to_no_directory_is_a_wrong_command_line() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_reached_through_a_link_is_the_directory_itself() {
+fn select_resolves_a_linked_directory() {
     let sandbox = Sandbox::layout(
         "
         a/b
@@ -80,7 +80,7 @@ fn a_directory_reached_through_a_link_is_the_directory_itself() {
 }
 
 #[test]
-fn an_empty_selection_is_success_and_says_why() {
+fn select_nothing_is_a_success_with_a_note() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -98,12 +98,12 @@ fn an_empty_selection_is_success_and_says_why() {
     ");
     assert_snapshot!(sandbox.orch("list --tags y"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
+    note: in `--tags`: no stack of the project has the tag `y`; did you mean `x`?
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("run --tags y false"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
+    note: in `--tags`: no stack of the project has the tag `y`; did you mean `x`?
     note: no stack at or below `/` passes the tag filters
     ");
     assert_snapshot!(sandbox.orch("graph --tags y"), @"
@@ -112,7 +112,7 @@ fn an_empty_selection_is_success_and_says_why() {
       node [shape = box]
     }
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
+    note: in `--tags`: no stack of the project has the tag `y`; did you mean `x`?
     note: no stack at or below `/` passes the tag filters
     ");
 }
@@ -158,7 +158,7 @@ fn tags_may_have_digits_dashes_dots_slashes_and_underscores() {
 }
 
 #[test]
-fn what_cannot_be_a_tag_is_a_wrong_command_line() {
+fn select_rejects_invalid_tags() {
     let sandbox = Sandbox::layout("a [x]");
     assert_snapshot!(sandbox.orch("list --tags ~x"), @"
     [stderr]
@@ -183,7 +183,7 @@ fn what_cannot_be_a_tag_is_a_wrong_command_line() {
 }
 
 #[test]
-fn what_a_selected_stack_wants_is_selected_too() {
+fn select_adds_wanted_stacks() {
     let sandbox = Sandbox::layout(
         "
         a wants /b /c
@@ -202,7 +202,7 @@ fn what_a_selected_stack_wants_is_selected_too() {
 }
 
 #[test]
-fn a_stack_may_want_to_be_wanted() {
+fn select_follows_wanted_by() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -237,7 +237,7 @@ fn wants_and_wanted_by_are_closed_over_together() {
 }
 
 #[test]
-fn what_is_wanted_passes_no_filter() {
+fn select_adds_wanted_stacks_despite_filters() {
     let sandbox = Sandbox::layout(
         "
         a [x] wants /b
@@ -252,7 +252,7 @@ fn what_is_wanted_passes_no_filter() {
 }
 
 #[test]
-fn what_is_filtered_out_wants_nothing() {
+fn select_ignores_wants_of_filtered_stacks() {
     let sandbox = Sandbox::layout(
         "
         a [x] wants /b
@@ -261,13 +261,13 @@ fn what_is_filtered_out_wants_nothing() {
     );
     assert_snapshot!(sandbox.orch_in("/a", "list --tags y"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `y`; did you mean `x`?
+    note: in `--tags`: no stack of the project has the tag `y`; did you mean `x`?
     note: no stack at or below `/a` passes the tag filters
     ");
 }
 
 #[test]
-fn a_directory_or_tag_may_be_wanted() {
+fn select_follows_wants_of_directories_and_tags() {
     let sandbox = Sandbox::layout(
         "
         a wants tag:prod /dir
@@ -289,7 +289,7 @@ fn a_directory_or_tag_may_be_wanted() {
 }
 
 #[test]
-fn a_directory_may_want() {
+fn select_follows_wanted_by_of_a_directory() {
     let sandbox = Sandbox::layout(
         "
         all/1
@@ -320,7 +320,7 @@ fn wants_gives_no_order() {
 }
 
 #[test]
-fn no_recursive_takes_the_stack_of_the_directory_and_what_it_wants() {
+fn select_no_recursive_adds_wanted_stacks() {
     let sandbox = Sandbox::layout(
         "
         a wants /b
@@ -342,7 +342,7 @@ fn no_recursive_takes_the_stack_of_the_directory_and_what_it_wants() {
 }
 
 #[test]
-fn no_recursive_needs_a_stack() {
+fn select_no_recursive_needs_a_stack() {
     let sandbox = Sandbox::layout("a/b");
     assert_snapshot!(sandbox.orch_in("/a", "list --no-recursive"), @"
     [stderr]
@@ -352,7 +352,7 @@ fn no_recursive_needs_a_stack() {
 }
 
 #[test]
-fn every_command_selects_alike() {
+fn select_is_the_same_in_every_command() {
     let sandbox = Sandbox::layout(
         "
         a [x] wants /b

@@ -56,7 +56,7 @@ fn interrupt_of_orch_alone_is_passed_on_once() {
 }
 
 #[test]
-fn nothing_new_starts_after_an_interrupt_whatever_to_do_on_errors() {
+fn signals_stop_new_commands_despite_on_error() {
     let sandbox = three_stacks();
     let run = Background::run(&sandbox, "--on-error continue", NOTE_SIGNALS);
     run.wait_for("/started", &["a"]);

@@ -28,7 +28,7 @@ fn with_input(sandbox: &Sandbox, arguments: &str, input: impl AsRef<[u8]>) -> Ou
 }
 
 #[test]
-fn a_file_or_standard_input_names_stacks_one_a_line() {
+fn stacks_from_reads_a_file_or_stdin() {
     let sandbox = sandbox();
     sandbox.write("/names", "c\n/a/b\n");
     assert_snapshot!(sandbox.orch("list --why --stacks-from names"), @"
@@ -64,7 +64,7 @@ fn how_a_list_is_written_does_not_matter() {
 }
 
 #[test]
-fn a_list_does_not_name_what_lies_below() {
+fn stacks_from_does_not_match_nested_stacks() {
     let sandbox = sandbox();
     assert_eq!(
         with_input(&sandbox, "list --stacks-from -", "a").stdout,
@@ -73,7 +73,7 @@ fn a_list_does_not_name_what_lies_below() {
 }
 
 #[test]
-fn the_first_line_that_names_a_stack_is_the_reason() {
+fn stacks_from_gives_the_first_line_as_the_reason() {
     let sandbox = sandbox();
     let list = with_input(
         &sandbox,
@@ -96,7 +96,7 @@ fn the_first_line_that_names_a_stack_is_the_reason() {
 }
 
 #[test]
-fn an_empty_list_selects_nothing() {
+fn stacks_from_an_empty_list_selects_nothing() {
     let sandbox = sandbox();
     sandbox.write("/names", "");
     assert_snapshot!(sandbox.orch("list --stacks-from names"), @"
@@ -110,7 +110,7 @@ fn an_empty_list_selects_nothing() {
 }
 
 #[test]
-fn each_line_that_is_no_stack_is_told() {
+fn stacks_from_reports_each_line_without_a_stack() {
     let sandbox = sandbox();
     sandbox.mkdir("/a/b/modules");
     sandbox.mkdir("/plain");
@@ -157,7 +157,7 @@ fn each_line_that_is_no_stack_is_told() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_is_an_error() {
+fn stacks_from_an_unreadable_file_is_an_error() {
     let sandbox = sandbox();
     sandbox.mkdir("/folder");
     sandbox.write("/latin", b"a\n\xe9\n");
@@ -201,7 +201,7 @@ fn a_list_that_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn a_list_counts_from_the_current_directory() {
+fn stacks_from_resolves_paths_from_the_current_directory() {
     let sandbox = sandbox();
     sandbox.write("/a/names", "b\n.\n");
     assert_eq!(
@@ -219,7 +219,7 @@ fn a_list_counts_from_the_current_directory() {
 }
 
 #[test]
-fn what_lies_outside_of_the_current_directory_is_left_out() {
+fn stacks_from_omits_stacks_outside_of_the_current_directory() {
     let sandbox = sandbox();
     sandbox.write("/names", "/a\n/c\n/d\n");
     assert_snapshot!(sandbox.orch("-C a list --stacks-from ../names"), @"
@@ -236,7 +236,7 @@ fn what_lies_outside_of_the_current_directory_is_left_out() {
 }
 
 #[test]
-fn a_list_goes_together_with_all_other_flags() {
+fn stacks_from_combines_with_all_other_flags() {
     let sandbox = sandbox();
     let list = |flags: &str| {
         let output = with_input(
@@ -258,7 +258,7 @@ fn a_list_goes_together_with_all_other_flags() {
 }
 
 #[test]
-fn what_one_command_lists_another_runs() {
+fn stacks_from_reads_the_output_of_list() {
     let sandbox = sandbox();
     for flags in ["", "--tags x", "--match 'a/**'", "--order", "--match none"] {
         let listed = sandbox.orch(&format!("list {flags}")).stdout;
@@ -277,7 +277,7 @@ fn what_one_command_lists_another_runs() {
 }
 
 #[test]
-fn a_directory_whose_name_has_blanks_at_its_ends_is_found_again() {
+fn stacks_from_keeps_blanks_at_the_ends_of_names() {
     let sandbox = Sandbox::new("");
     for path in ["/ a", "/b ", "/c d", "/a"] {
         sandbox.write(&format!("{path}/stack.tm"), "stack {}\n");
@@ -297,7 +297,7 @@ fn commands_of_a_run_do_not_read_the_list_again() {
 
 #[cfg(unix)]
 #[test]
-fn what_changes_while_somebody_chooses_is_not_overlooked() {
+fn stacks_from_stdin_notices_changes_while_it_waits() {
     let repository = crate::support::Repository::layout("a");
     let list = repository.outside().join("list");
     let made = std::process::Command::new("mkfifo").arg(&list).status();

@@ -26,7 +26,7 @@ fn is_alive(process: &str) -> bool {
 }
 
 #[test]
-fn what_takes_too_long_is_ended() {
+fn timeouts_end_slow_commands() {
     at_once(&[
         a_command_that_takes_too_long_is_interrupted_and_has_failed,
         a_command_that_ignores_its_interrupt_is_killed_with_its_children,

@@ -56,7 +56,7 @@ fn ada(repository: &Repository) {
 // What is written.
 
 #[test]
-fn a_trigger_says_who_asked_and_why() {
+fn trigger_records_the_author_and_the_reason() {
     let repository = Repository::layout("a\nb");
     ada(&repository);
     assert_snapshot!(trigger(&repository, "/", "a --reason 'new certificates'"), @"
@@ -75,7 +75,7 @@ fn a_trigger_says_who_asked_and_why() {
 }
 
 #[test]
-fn without_a_reason_it_was_triggered_by_hand() {
+fn trigger_without_a_reason_gets_a_default() {
     let repository = Repository::layout("a\nb");
     ada(&repository);
     assert_snapshot!(trigger(&repository, "/", "/a --ignore-change"), @"
@@ -136,7 +136,7 @@ fn who_asked_is_known_from_git_then_from_ci_then_from_the_system() {
 }
 
 #[test]
-fn a_reason_may_be_any_text() {
+fn trigger_reason_may_be_any_text() {
     let repository = Repository::layout("a");
     ada(&repository);
     let reason = "\"${a}\" %{if} $${x} \\n\n\t\u{1b}[31m ü 日本";
@@ -158,7 +158,7 @@ fn a_reason_may_be_any_text() {
 }
 
 #[test]
-fn each_call_writes_another_file() {
+fn trigger_writes_a_new_file_each_time() {
     let sandbox = Sandbox::layout("a");
     for _ in 0..3 {
         assert_eq!(sandbox.orch("trigger a").code(), 0);
@@ -174,7 +174,7 @@ fn each_call_writes_another_file() {
 // Whether it will count.
 
 #[test]
-fn without_a_repository_nothing_counts() {
+fn trigger_without_a_repository_gets_a_warning() {
     let sandbox = Sandbox::layout("a\nb");
     assert_snapshot!(trigger(&sandbox, "/", "a"), @"
     created .tmtriggers/a/changed-UUID.tm.hcl
@@ -191,7 +191,7 @@ fn without_a_repository_nothing_counts() {
 }
 
 #[test]
-fn a_trigger_that_git_ignores_is_warned_of() {
+fn trigger_file_ignored_by_git_gets_a_warning() {
     let repository = Repository::layout("a\nb\nc");
     repository.write("/.gitignore", ".tmtriggers/\n");
     assert_snapshot!(trigger(&repository, "/a", "--ignore-change ."), @"
@@ -234,7 +234,7 @@ fn a_trigger_that_git_ignores_is_warned_of() {
 }
 
 #[test]
-fn of_many_triggers_that_git_ignores_a_few_are_named() {
+fn trigger_files_ignored_by_git_are_named_up_to_a_limit() {
     let names: Vec<String> = (10..40).map(|number| format!("s{number}")).collect();
     let repository = Repository::layout(&names.join("\n"));
     repository.write("/.git/info/exclude", "*.tm.hcl\n");
@@ -318,7 +318,7 @@ fn paths_are_relative_to_the_current_directory_or_the_project_root() {
 }
 
 #[test]
-fn what_is_created_is_shown_relative_to_the_current_directory() {
+fn trigger_shows_paths_relative_to_the_current_directory() {
     let sandbox = Repository::layout("a/b");
     assert_snapshot!(trigger(&sandbox, "/a", "b"), @"
     created ../.tmtriggers/a/b/changed-UUID.tm.hcl
@@ -388,7 +388,7 @@ fn recursive_goes_by_tags() {
 }
 
 #[test]
-fn what_no_stack_wants_is_triggered_with_nothing_else() {
+fn trigger_marks_no_wanted_stacks() {
     let sandbox = Repository::layout("a wants /b\nb\nc wanted_by /a");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive a"), @"
     created .tmtriggers/a/changed-UUID.tm.hcl
@@ -416,7 +416,7 @@ fn recursive_may_find_nothing() {
 // What is refused.
 
 #[test]
-fn a_path_that_is_no_stack_is_an_error_with_a_way_out() {
+fn trigger_on_a_path_without_a_stack_is_an_error_with_a_hint() {
     let sandbox = Sandbox::layout("a\ndir/one\ndir/two\nskipped/x");
     sandbox.write("/a/sub/main.tf", "");
     sandbox.write("/plain.txt", "");
@@ -465,7 +465,7 @@ fn a_path_that_is_no_stack_is_an_error_with_a_way_out() {
 }
 
 #[test]
-fn a_path_outside_of_the_project_is_an_error() {
+fn trigger_on_a_path_outside_of_the_project_is_an_error() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(trigger(&sandbox, "/", "../decoy"), @"
     [stderr]
@@ -490,7 +490,7 @@ fn a_path_outside_of_the_project_is_an_error() {
 }
 
 #[test]
-fn a_project_below_has_triggers_of_its_own() {
+fn trigger_in_a_nested_project_writes_there() {
     let sandbox = Sandbox::layout("a\nown/b");
     sandbox.write("/own/own.orch.hcl", "orch { root = true }\n");
     assert_snapshot!(trigger(&sandbox, "/", "own/b"), @"
@@ -541,7 +541,7 @@ fn links_are_not_followed() {
 }
 
 #[test]
-fn nothing_is_written_through_a_link() {
+fn trigger_writes_through_no_link() {
     let sandbox = Sandbox::layout("a\nb");
     sandbox.symlink("../decoy", "/.tmtriggers");
     assert_snapshot!(trigger(&sandbox, "/", "a"), @"
@@ -565,7 +565,7 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named() {
+fn trigger_names_the_file_that_cannot_be_written() {
     let sandbox = Sandbox::layout("a\nb");
     sandbox.write("/.tmtriggers/b", "");
     assert_snapshot!(trigger(&sandbox, "/", "--recursive ."), @"
@@ -586,7 +586,7 @@ fn what_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_broken_project_is_reported_first() {
+fn trigger_reports_a_broken_project_first() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/b/stack.tm", "stack {\n  aftr = []\n}\n");
     assert_snapshot!(trigger(&sandbox, "/", "nowhere"), @"
@@ -627,7 +627,7 @@ fn flags_that_exclude_or_need_each_other_are_usage_errors() {
 }
 
 #[test]
-fn whoever_stops_reading_has_all_files() {
+fn trigger_writes_all_files_if_its_output_is_closed() {
     let names: Vec<String> = (0..200).map(|number| format!("s{number}")).collect();
     let sandbox = Sandbox::layout(&names.join("\n"));
     let mut command = sandbox.command("trigger --recursive .");

@@ -18,7 +18,7 @@ fn write(sandbox: &Sandbox, file: &str, kind: &str, reason: &str) {
 // What a trigger does.
 
 #[test]
-fn a_triggered_stack_counts_as_changed_and_no_other() {
+fn trigger_marks_only_its_stack_as_changed() {
     let repository = Repository::layout("/\na\na/b\nab");
     write(&repository, "a/t.tm.hcl", "changed", "certificates");
     assert_snapshot!(repository.changed(), @"a  # triggered: certificates (.tmtriggers/a/t.tm.hcl, untracked); at or below /");
@@ -39,7 +39,7 @@ fn a_triggered_stack_counts_as_changed_and_no_other() {
 }
 
 #[test]
-fn a_stack_that_is_ignored_does_not_count_whatever_has_changed() {
+fn trigger_that_ignores_overrides_all_changes() {
     let repository = Repository::layout("a\nb\nc");
     for stack in ["a", "b"] {
         repository.write(&format!("/{stack}/main.tf"), "# changed\n");
@@ -65,7 +65,7 @@ fn a_stack_that_is_ignored_does_not_count_whatever_has_changed() {
 }
 
 #[test]
-fn a_stack_that_is_ignored_may_still_be_wanted() {
+fn trigger_that_ignores_a_stack_does_not_prevent_wants() {
     let repository = Repository::layout("a\nb wanted_by /c\nc wants /a");
     repository.write("/a/main.tf", "# changed\n");
     write(&repository, "a/t.tm.hcl", "ignore-change", "not a");
@@ -101,7 +101,7 @@ fn ignoring_beats_modules_and_what_is_watched() {
 }
 
 #[test]
-fn of_several_triggers_the_first_by_path_is_named() {
+fn trigger_named_as_the_reason_is_the_first_by_path() {
     let repository = Repository::layout("a");
     write(&repository, "a/2.tm.hcl", "changed", "second");
     write(&repository, "a/1.tm.hcl", "changed", "first");
@@ -111,7 +111,7 @@ fn of_several_triggers_the_first_by_path_is_named() {
 }
 
 #[test]
-fn a_trigger_and_a_change_are_both_reasons() {
+fn trigger_and_change_are_both_reasons() {
     let repository = Repository::layout("a");
     repository.write("/a/main.tf", "# changed\n");
     write(&repository, "a/t.tm.hcl", "changed", "again");
@@ -119,7 +119,7 @@ fn a_trigger_and_a_change_are_both_reasons() {
 }
 
 #[test]
-fn the_kind_is_what_the_file_says_and_not_its_name() {
+fn trigger_kind_comes_from_the_file_and_not_from_its_name() {
     let repository = Repository::layout("a\nb");
     write(&repository, "a/ignore-change-1.tm.hcl", "changed", "r");
     repository.write("/b/main.tf", "# changed\n");
@@ -128,7 +128,7 @@ fn the_kind_is_what_the_file_says_and_not_its_name() {
 }
 
 #[test]
-fn a_trigger_without_a_type_is_one_of_change() {
+fn trigger_without_a_type_marks_as_changed() {
     let repository = Repository::layout("a");
     repository.write(
         "/.tmtriggers/a/old.tm.hcl",
@@ -138,7 +138,7 @@ fn a_trigger_without_a_type_is_one_of_change() {
 }
 
 #[test]
-fn what_trigger_writes_selects() {
+fn trigger_files_written_by_the_command_select() {
     let repository = Repository::layout("/\na\nb/c");
     repository.git("config user.name Ada");
     let why = |command: &str| {
@@ -173,7 +173,7 @@ fn what_trigger_writes_selects() {
 // Which triggers count.
 
 #[test]
-fn only_triggers_that_differ_from_the_base_count() {
+fn trigger_counts_only_if_it_differs_from_the_base() {
     let sandbox = Repository::prepare("a\nb\nc");
     for stack in ["a", "b", "c"] {
         write(&sandbox, &format!("{stack}/t.tm.hcl"), "changed", stack);
@@ -192,7 +192,7 @@ fn only_triggers_that_differ_from_the_base_count() {
 }
 
 #[test]
-fn a_trigger_that_is_committed_and_deleted_again_does_not_count() {
+fn trigger_that_was_deleted_does_not_count() {
     let repository = Repository::layout("a");
     write(&repository, "a/t.tm.hcl", "changed", "r");
     repository.commit();
@@ -203,7 +203,7 @@ fn a_trigger_that_is_committed_and_deleted_again_does_not_count() {
 }
 
 #[test]
-fn a_trigger_that_is_back_after_its_deletion_counts() {
+fn trigger_that_was_restored_counts() {
     let sandbox = Repository::prepare("a");
     write(&sandbox, "a/t.tm.hcl", "changed", "r");
     let repository = Repository::of(sandbox);
@@ -220,7 +220,7 @@ fn a_trigger_that_is_back_after_its_deletion_counts() {
 }
 
 #[test]
-fn a_trigger_that_moves_counts_where_it_goes() {
+fn trigger_that_was_moved_counts_at_its_new_path() {
     let sandbox = Repository::prepare("a\nb");
     write(&sandbox, "a/t.tm.hcl", "changed", "r");
     let repository = Repository::of(sandbox);
@@ -231,7 +231,7 @@ fn a_trigger_that_moves_counts_where_it_goes() {
 }
 
 #[test]
-fn what_does_not_count_as_a_change_is_no_trigger() {
+fn trigger_of_an_uncounted_kind_does_not_count() {
     let repository = Repository::layout("a\nb\nc");
     write(&repository, "a/t.tm.hcl", "changed", "untracked");
     write(&repository, "b/t.tm.hcl", "changed", "staged");
@@ -292,7 +292,7 @@ fn triggers_are_nothing_but_triggers() {
 }
 
 #[test]
-fn a_directory_that_is_only_called_alike_has_no_triggers() {
+fn trigger_directory_must_have_the_exact_name() {
     let repository = Repository::layout("/\na");
     repository.write("/.tmtriggers-old/a/t.tm.hcl", "nonsense\n");
     repository.write("/a/.tmtriggers/t.tm.hcl", "nonsense\n");
@@ -334,7 +334,7 @@ fn triggers_of_odd_paths_are_read() {
 }
 
 #[test]
-fn a_project_below_the_top_of_the_repository_has_its_own_triggers() {
+fn trigger_directory_belongs_to_the_project_root() {
     let repository = Repository::of({
         let sandbox = Sandbox::unmarked("");
         sandbox.write("/sub/root.orch.hcl", "orch { root = true }\n");
@@ -357,7 +357,7 @@ fn a_project_below_the_top_of_the_repository_has_its_own_triggers() {
 }
 
 #[test]
-fn a_trigger_that_is_not_checked_out_counts() {
+fn trigger_outside_of_a_sparse_checkout_counts() {
     let repository = Repository::layout("a\nb");
     write(&repository, "a/t.tm.hcl", "changed", "r");
     repository.commit();
@@ -369,7 +369,7 @@ fn a_trigger_that_is_not_checked_out_counts() {
 // What is wrong.
 
 #[test]
-fn a_broken_trigger_is_an_error_with_its_place() {
+fn trigger_that_is_broken_is_an_error_with_its_position() {
     let repository = Repository::layout("a\nb");
     write(&repository, "a/1.tm.hcl", "\"changed\"", "r");
     repository.write("/.tmtriggers/b/2.tm.hcl", "trigger {\n");
@@ -401,7 +401,7 @@ fn a_broken_trigger_is_an_error_with_its_place() {
 }
 
 #[test]
-fn what_is_no_file_is_an_error_and_not_waited_for() {
+fn trigger_that_is_no_regular_file_is_an_error() {
     let repository = Repository::layout("a");
     repository.mkdir("/.tmtriggers/a");
     repository.symlink("../../a/stack.tm", "/.tmtriggers/a/link.tm.hcl");
@@ -438,7 +438,7 @@ fn what_is_no_file_is_an_error_and_not_waited_for() {
 }
 
 #[test]
-fn a_directory_of_triggers_that_is_a_link_is_an_error() {
+fn trigger_directory_must_not_be_a_link() {
     let repository = Repository::layout("a");
     repository.symlink("a", "/.tmtriggers");
     assert_snapshot!(repository.changed(), @"
@@ -451,7 +451,7 @@ fn a_directory_of_triggers_that_is_a_link_is_an_error() {
 }
 
 #[test]
-fn nothing_is_read_through_links_above_a_trigger() {
+fn trigger_is_not_read_through_links_above_it() {
     let repository = Repository::layout("a");
     write(&repository, "a/t.tm.hcl", "changed", "r");
     repository.commit();
@@ -470,7 +470,7 @@ fn nothing_is_read_through_links_above_a_trigger() {
 }
 
 #[test]
-fn a_file_that_is_not_named_like_a_trigger_is_warned_of() {
+fn trigger_directory_with_another_file_gets_a_warning() {
     let repository = Repository::layout("a");
     for name in [
         ".gitkeep",
@@ -494,7 +494,7 @@ fn a_file_that_is_not_named_like_a_trigger_is_warned_of() {
 }
 
 #[test]
-fn a_trigger_of_what_is_no_stack_is_warned_of() {
+fn trigger_for_a_path_without_a_stack_gets_a_warning() {
     let repository = Repository::layout("a\ndir/b\ndir/c");
     write(&repository, "dir/t.tm.hcl", "changed", "r");
     write(&repository, "dir/bb/t.tm.hcl", "ignore-change", "r");
@@ -519,7 +519,7 @@ fn a_trigger_of_what_is_no_stack_is_warned_of() {
 }
 
 #[test]
-fn of_many_triggers_of_no_stack_the_first_are_named() {
+fn trigger_warnings_name_the_first_paths_without_a_stack() {
     let repository = Repository::layout("a");
     for number in 100..120 {
         write(&repository, &format!("s{number}/t.tm.hcl"), "changed", "r");
@@ -558,7 +558,7 @@ fn of_many_triggers_of_no_stack_the_first_are_named() {
 }
 
 #[test]
-fn a_trigger_of_a_stack_that_was_removed_is_fine() {
+fn trigger_of_a_removed_stack_gets_no_warning() {
     let repository = Repository::layout("a\nb");
     write(&repository, "a/t.tm.hcl", "changed", "r");
     repository.commit();
@@ -571,7 +571,7 @@ fn a_trigger_of_a_stack_that_was_removed_is_fine() {
 }
 
 #[test]
-fn a_trigger_whose_path_is_not_text_is_warned_of() {
+fn trigger_with_a_path_that_is_not_utf8_gets_a_warning() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let repository = Repository::layout("a");
@@ -601,7 +601,7 @@ fn a_trigger_whose_path_is_not_text_is_warned_of() {
 }
 
 #[test]
-fn a_repository_among_the_triggers_is_warned_of() {
+fn trigger_directory_with_a_repository_gets_a_warning() {
     let repository = Repository::layout("a");
     repository.git_init_at("/.tmtriggers/a");
     write(&repository, "a/t.tm.hcl", "changed", "r");

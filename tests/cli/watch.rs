@@ -23,7 +23,7 @@ fn watching(entries: &str) -> Repository {
 }
 
 #[test]
-fn a_watched_file_counts() {
+fn watch_counts_a_file() {
     for entry in ["/lib/x.tf", "../lib/x.tf", "../lib/./x.tf"] {
         let repository = watching(&format!("{entry:?}"));
         repository.write("/lib/deep/er/y.json", "# changed\n");
@@ -40,7 +40,7 @@ fn a_watched_file_counts() {
 
 #[cfg(unix)]
 #[test]
-fn a_watched_file_that_cannot_be_looked_at_is_an_error() {
+fn watch_of_an_unreadable_file_is_an_error() {
     let repository = watching("\"/circle/x\"");
     repository.symlink("circle", "/circle");
     let output = repository.orch("list");
@@ -50,7 +50,7 @@ fn a_watched_file_that_cannot_be_looked_at_is_an_error() {
 }
 
 #[test]
-fn a_file_that_matches_a_watched_pattern_counts() {
+fn watch_counts_a_file_that_matches_a_pattern() {
     for (entry, file) in [
         ("/lib/*.tf", "lib/new.tf"),
         ("../lib/*", "lib/new"),
@@ -75,7 +75,7 @@ fn a_file_that_matches_a_watched_pattern_counts() {
 }
 
 #[test]
-fn a_file_that_does_not_match_a_watched_pattern_does_not_count() {
+fn watch_ignores_a_file_that_matches_no_pattern() {
     for (entry, file) in [
         ("/lib/*.tf", "lib/deep/new.tf"),
         ("/lib/*.tf", "lib/new.tfvars"),
@@ -89,7 +89,7 @@ fn a_file_that_does_not_match_a_watched_pattern_does_not_count() {
 }
 
 #[test]
-fn a_watched_file_that_is_deleted_counts() {
+fn watch_counts_a_deleted_file() {
     let repository = watching(r#""/lib/x.tf", "/lib/deep/**""#);
     repository.remove("/lib/x.tf");
     assert_snapshot!(repository.changed(), @r#"
@@ -116,7 +116,7 @@ fn a_watched_file_that_is_deleted_counts() {
 }
 
 #[test]
-fn a_watched_file_that_appears_counts() {
+fn watch_counts_a_new_file() {
     let repository = watching(r#""/lib/new.tf""#);
     assert_snapshot!(repository.changed(), @r#"
     [stderr]
@@ -132,7 +132,7 @@ fn a_watched_file_that_appears_counts() {
 }
 
 #[test]
-fn a_watched_file_that_is_renamed_counts() {
+fn watch_counts_a_renamed_file() {
     let repository = watching(r#""/lib/x.tf""#);
     repository.git("mv lib/x.tf lib/z.tf");
     repository.commit();
@@ -151,7 +151,7 @@ fn a_watched_file_that_is_renamed_counts() {
 }
 
 #[test]
-fn a_pattern_that_matches_nothing_is_a_warning_where_changes_are_asked_for() {
+fn watch_pattern_without_a_match_gets_a_warning_with_changed() {
     let repository =
         watching(r#""/lib/*.tfvars", "*.none", "/nowhere/**", "/lib/*.tf", "none.tf""#);
     assert_snapshot!(repository.orch("list"), @"
@@ -216,7 +216,7 @@ fn a_pattern_that_matches_nothing_is_a_warning_where_changes_are_asked_for() {
 }
 
 #[test]
-fn a_watched_directory_is_refused_with_a_way_out() {
+fn watch_refuses_a_directory_with_a_hint() {
     let repository = watching(r#""/lib", "../lib/", "..""#);
     assert_snapshot!(repository.orch("list --changed --base base"), @r#"
     [stderr]
@@ -290,7 +290,7 @@ fn patterns_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_watched_file_in_a_submodule_changes_with_it() {
+fn watch_counts_a_file_in_a_submodule() {
     for entry in [
         "/lib/sub/x.tf",
         "/lib/sub/**",
@@ -315,7 +315,7 @@ fn a_watched_file_in_a_submodule_changes_with_it() {
 }
 
 #[test]
-fn a_pattern_that_reaches_into_no_submodule_does_not_change_with_one() {
+fn watch_pattern_outside_of_a_submodule_ignores_it() {
     for entry in ["/lib/*.tf", "/l*/*.tf", "/s-lib/**"] {
         let repository = watching(&format!("{entry:?}"));
         repository.write("/lib/sub/x.tf", "");
@@ -325,7 +325,7 @@ fn a_pattern_that_reaches_into_no_submodule_does_not_change_with_one() {
 }
 
 #[test]
-fn a_watched_link_counts_when_it_changes() {
+fn watch_counts_a_changed_link() {
     let sandbox = Sandbox::layout("other");
     sandbox.write("/lib/x.tf", "");
     sandbox.symlink("lib", "/link");
@@ -353,7 +353,7 @@ fn a_watched_link_counts_when_it_changes() {
 }
 
 #[test]
-fn a_watched_file_behind_a_link_counts() {
+fn watch_counts_a_file_behind_a_link() {
     let sandbox = Sandbox::layout("other");
     sandbox.write("/lib/x.tf", "");
     sandbox.write("/lib/y.tf", "");
@@ -377,7 +377,7 @@ fn a_watched_file_behind_a_link_counts() {
 }
 
 #[test]
-fn a_watched_file_whose_name_is_a_pattern_counts_when_it_is_deleted() {
+fn watch_counts_a_deleted_file_named_like_a_pattern() {
     let sandbox = Sandbox::layout("other");
     sandbox.write("/lib/[x].tf", "");
     sandbox.write("/s/stack.tm", "stack {\n  watch = [\"/lib/[x].tf\"]\n}\n");
@@ -399,7 +399,7 @@ fn a_watched_file_whose_name_is_a_pattern_counts_when_it_is_deleted() {
 }
 
 #[test]
-fn an_imported_file_counts() {
+fn watch_counts_an_imported_file() {
     let repository = Repository::new(
         r#"
 //- /direct/stack.tm
@@ -526,7 +526,7 @@ fn whole_directories_are_ignored() {
 }
 
 #[test]
-fn a_repository_in_an_ignored_directory_is_ignored() {
+fn change_detection_ignore_covers_a_repository_in_a_directory() {
     for entry in [
         "vendor/",
         "/a/vendor/**",
@@ -582,7 +582,7 @@ globals {}
 }
 
 #[test]
-fn what_cannot_be_ignored_is_refused() {
+fn change_detection_ignore_rejects_invalid_globs() {
     let repository = ignoring(
         "/a",
         r#""!x", "../*.md", "/c/**", "/**/x", "[a", "*/../x", "../..", "", "/", ".", "../../../x""#,

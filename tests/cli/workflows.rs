@@ -149,7 +149,7 @@ fn step(file: &str, wanted: &str) -> String {
 }
 
 #[test]
-fn a_pull_request_is_planned_and_has_one_comment() {
+fn workflow_plans_a_pull_request_and_keeps_one_comment() {
     let job = Job::new();
     let variables = [
         ("GITHUB_EVENT_NAME", "pull_request"),
@@ -208,7 +208,7 @@ fn a_pull_request_is_planned_and_has_one_comment() {
 }
 
 #[test]
-fn a_push_is_applied() {
+fn workflow_applies_a_push() {
     let mut job = Job::new();
     let remote = job.outside("remote.git");
     let remote = remote.to_str().unwrap();
@@ -262,7 +262,7 @@ fn a_push_is_applied() {
 }
 
 #[test]
-fn nothing_is_destroyed_that_nobody_names() {
+fn workflow_destroys_only_the_approved_number() {
     let job = Job::new();
     let script = step("destroy.yml", "destroy");
     let run = |stacks: &str| {
@@ -280,7 +280,7 @@ fn nothing_is_destroyed_that_nobody_names() {
 }
 
 #[test]
-fn the_pipeline_of_gitlab_plans_and_applies() {
+fn workflow_of_gitlab_plans_and_applies() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/ci/gitlab/.gitlab-ci.yml");
     let pipeline = fs::read_to_string(path).unwrap();
     let scripts: Vec<&str> = pipeline

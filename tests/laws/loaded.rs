@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use orch::change::base::{Base, BaseRule};
 use orch::change::trigger::{Trigger, TriggerKind};
 use orch::change::{
-    AppliedBase, ChangeCause, ChangedFiles, Changes, CountedStates, Pending, Since, SinceBase,
-    Standing, Standings, Status, UncountedFiles,
+    AppliedBase, Baseline, ChangeBase, ChangeCause, ChangedFiles, Changes, CountedStates, Pending,
+    StackStatus, StackStatuses, StatusKind, UncountedFiles,
 };
 use orch::diagnostic::{Diagnostic, RenderStyle, render};
 use orch::git::{ChangedFile, CommitId, FileChange, FileState};
@@ -17,7 +17,7 @@ use orch::path::ProjectPath;
 use orch::project::stack::StackIndex;
 use orch::project::tag::TagFilter;
 use orch::project::{Problems, Project};
-use orch::selection::graph::{Graph, Towards};
+use orch::selection::graph::{Graph, SearchDirection};
 use orch::selection::reference::References;
 use orch::selection::select::{
     DirectoryMatch, NamedStacks, NeighbourChoice, PathFilter, Query, Reach, RecordedQuery,
@@ -27,7 +27,7 @@ use orch::source::Span;
 use tempfile::TempDir;
 
 use crate::model::{Model, Set};
-use crate::selector::{ModelChanges, ModelQuery, ModelReach, ModelStandings};
+use crate::selector::{ModelChanges, ModelQuery, ModelReach, ModelStatuses};
 use crate::support::host::folder;
 use crate::tree::{Tree, write};
 
@@ -121,15 +121,15 @@ impl Loaded {
                 _ => NeighbourChoice::Exclude,
             },
             towards: match reach.towards {
-                "dependencies" => Towards::Dependencies,
-                _ => Towards::Dependents,
+                "dependencies" => SearchDirection::Dependencies,
+                _ => SearchDirection::Dependents,
             },
             depth: reach.depth.and_then(NonZeroU32::new),
         };
         Query {
             changed: query.changes.as_ref().map(|changes| self.changes(changes)),
             released: query.released.as_ref().map(|named| self.released(named)),
-            recorded: query.standings.as_ref().map(|it| self.recorded(it)),
+            recorded: query.statuses.as_ref().map(|it| self.recorded(it)),
             scope: if query.recursive {
                 DirectoryMatch::Recursive
             } else {
@@ -195,8 +195,8 @@ impl Loaded {
             (self.index(stack), ChangeCause { file, chain })
         };
         Changes {
-            since: Since {
-                base: SinceBase::Commit(Base {
+            since: Baseline {
+                base: ChangeBase::Commit(Base {
                     commit: CommitId::new("abc").unwrap(),
                     rule: BaseRule::Named,
                     reason: "because".to_owned(),
@@ -212,42 +212,37 @@ impl Loaded {
         }
     }
 
-    /// Standings of all stacks.
-    fn recorded(&self, standings: &ModelStandings) -> RecordedQuery {
-        let standing = |(stack, word): (usize, &&'static str)| {
-            let standing = match *word {
-                "running" => Standing::Running,
-                "failed" => Standing::Failed("because"),
-                "pending" => Standing::Pending(Pending::NeverApplied),
-                _ => Standing::Applied,
+    /// Statuses of all stacks.
+    fn recorded(&self, statuses: &ModelStatuses) -> RecordedQuery {
+        let status = |(stack, word): (usize, &&'static str)| {
+            let status = match *word {
+                "running" => StackStatus::Running,
+                "failed" => StackStatus::Failed("because"),
+                "pending" => StackStatus::Pending(Pending::NeverApplied),
+                _ => StackStatus::Applied,
             };
-            (self.index(stack), standing)
+            (self.index(stack), status)
         };
-        let wanted = standings.wanted.iter().map(|word| match *word {
-            "running" => Status::Running,
-            "failed" => Status::Failed,
-            "pending" => Status::Pending,
-            _ => Status::Applied,
+        let wanted = statuses.wanted.iter().map(|word| match *word {
+            "running" => StatusKind::Running,
+            "failed" => StatusKind::Failed,
+            "pending" => StatusKind::Pending,
+            _ => StatusKind::Applied,
         });
         RecordedQuery {
             counted: CountedStates::default(),
-            standings: Standings {
+            statuses: StackStatuses {
                 base: AppliedBase {
                     address: "a place".to_owned(),
                     lineage: "a lineage".to_owned(),
                     serial: 1,
                 },
-                stacks: standings
-                    .statuses
-                    .iter()
-                    .enumerate()
-                    .map(standing)
-                    .collect(),
+                stacks: statuses.all.iter().enumerate().map(status).collect(),
                 ignored: BTreeMap::new(),
                 missing: BTreeMap::new(),
             },
-            changed: standings.changed,
-            statuses: wanted.collect(),
+            changed: statuses.changed,
+            wanted: wanted.collect(),
         }
     }
 

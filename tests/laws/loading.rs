@@ -61,9 +61,11 @@ pub(crate) fn seen(project: &Project, problems: Problems) -> String {
             stack.name,
             place(stack.span)
         );
-        for earlier in graph.relatives(index, orch::selection::graph::Towards::Dependencies, |_| {
-            true
-        }) {
+        for earlier in graph.relatives(
+            index,
+            orch::selection::graph::SearchDirection::Dependencies,
+            |_| true,
+        ) {
             let origins: Vec<String> = earlier
                 .origins
                 .iter()

@@ -23,6 +23,7 @@ mod compared;
 mod computing;
 mod cycles;
 mod deletions;
+mod exported;
 mod globals;
 mod globs;
 #[cfg(unix)]

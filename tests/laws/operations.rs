@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use orch::plan::order::{
-    OperationOrder, RecordedConstraints, RecordedEdge, RelaxedEdge, StackOperation, StackWork,
-    Turnarounds,
+    OperationOrder, RecordedConstraints, RecordedEdge, RelaxedEdge, ReplacementOrder,
+    StackOperation, StackWork,
 };
 use orch::run::order;
 use orch::run::schedule::{OnError, Schedule, Skipped};
@@ -180,13 +180,17 @@ impl Case {
     pub(crate) fn order(&self) -> OperationOrder {
         let created_first = self.created_first();
         let tree = self.tree();
-        let turnarounds = Turnarounds {
+        let replacements = ReplacementOrder {
             created_first,
             late: self.late(),
         };
-        OperationOrder::with_ties(&self.works(), &tree, &self.recorded(), &turnarounds, |it| {
-            it
-        })
+        OperationOrder::with_ties(
+            &self.works(),
+            &tree,
+            &self.recorded(),
+            &replacements,
+            |it| it,
+        )
     }
 
     /// The group that belongs to another one.

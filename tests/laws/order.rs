@@ -1,7 +1,7 @@
 //! The order of a selection, its waves, and who runs after whom.
 
 use orch::run::order::RunOrder;
-use orch::selection::graph::{Graph, Origin, Relative, Towards, Wave};
+use orch::selection::graph::{Graph, Origin, RelatedStack, SearchDirection, Wave};
 use proptest::prelude::*;
 
 use crate::loaded::Loaded;
@@ -9,11 +9,13 @@ use crate::model::{ModelStack, Set, place};
 use crate::query::{with_query, with_runnable_query};
 use crate::tree::{Directory, Holds, any_tree};
 
-fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<Relative> {
+fn predecessors(loaded: &Loaded, stack: usize, selected: &Set) -> Vec<RelatedStack> {
     let is_selected = |index| selected.contains(&loaded.number(index));
-    loaded
-        .graph
-        .relatives(loaded.index(stack), Towards::Dependencies, is_selected)
+    loaded.graph.relatives(
+        loaded.index(stack),
+        SearchDirection::Dependencies,
+        is_selected,
+    )
 }
 
 proptest! {

@@ -5,7 +5,7 @@ use proptest::sample::{Index, select, subsequence};
 
 use crate::globs::any_text;
 use crate::model::{names, shown};
-use crate::selector::{ModelChanges, ModelQuery, ModelReach, ModelStandings};
+use crate::selector::{ModelChanges, ModelQuery, ModelReach, ModelStatuses};
 use crate::tree::{FILTERS, TAGS, Tree, acyclic_tree, knotted_tree, relative};
 
 fn depth() -> impl Strategy<Value = Option<u32>> {
@@ -101,7 +101,7 @@ pub(crate) fn query_among(
                 ModelQuery {
                     changes: None,
                     released: None,
-                    standings: None,
+                    statuses: None,
                     directory,
                     recursive,
                     globs,
@@ -181,18 +181,18 @@ pub(crate) fn with_changes(
     )
 }
 
-/// Adds how the stacks stand, half of the time. What has changed is measured from a commit or from that.
-pub(crate) fn with_standings(
+/// Adds statuses of the stacks, half of the time: changes are then measured from them, or from a commit.
+pub(crate) fn with_statuses(
     scene: impl Strategy<Value = (Tree, ModelQuery)>,
 ) -> impl Strategy<Value = (Tree, ModelQuery)> {
     const STATUSES: [&str; 4] = ["running", "failed", "pending", "applied"];
     let statuses = prop::collection::vec(select(STATUSES.to_vec()), 1..20);
     let wanted = prop_oneof![Just(Vec::new()), subsequence(STATUSES.to_vec(), 1..=3)];
-    let standings = (any::<bool>(), statuses, any::<bool>(), wanted);
-    (scene, standings).prop_map(|((tree, mut query), (is_on, statuses, changed, wanted))| {
+    let strategy = (any::<bool>(), statuses, any::<bool>(), wanted);
+    (scene, strategy).prop_map(|((tree, mut query), (is_on, statuses, changed, wanted))| {
         let n = tree.model().stacks.len();
-        query.standings = is_on.then(|| ModelStandings {
-            statuses: statuses.into_iter().cycle().take(n).collect(),
+        query.statuses = is_on.then(|| ModelStatuses {
+            all: statuses.into_iter().cycle().take(n).collect(),
             changed: changed && query.changes.is_none(),
             wanted,
         });

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use orch::path::{KeyFilter, ProjectPath, StackPath};
 use orch::plan::order::{
-    NamedConstraints, OperationOrder, RecordedEdge, RelaxedEdge, StackWork, Turnarounds,
+    NamedConstraints, OperationOrder, RecordedEdge, RelaxedEdge, ReplacementOrder, StackWork,
 };
 use orch::plan::{PlannedOrder, RelaxedEffect};
 use orch::run::turn::Operation;
@@ -232,7 +232,7 @@ proptest! {
             in_tree.chain(record.removed.iter().copied()).map(|it| StackPath::parse(it).unwrap()).collect();
         let lower = |stack: usize| paths.iter().filter(|other| **other < paths[stack]).count();
         let whole =
-            OperationOrder::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &Turnarounds::default(), lower);
+            OperationOrder::with_ties(&works, &Precedence::new(&loaded.graph), &record.recorded, &ReplacementOrder::default(), lower);
         keys.insert("/what/nobody/knows");
         let planned = PlannedOrder::of(&loaded.project, &loaded.graph, Some(&document), &planned_works, &keys);
         prop_assert_eq!(&planned.order.sequence, &whole.sequence);

@@ -1,13 +1,13 @@
 //! Which stacks are selected, and why, or why not.
 
-use orch::selection::graph::{NeighbourStep, Towards};
+use orch::selection::graph::{NeighbourStep, SearchDirection};
 use orch::selection::select::{Obstacle, SelectionReason};
 use orch::source::Span;
 use proptest::prelude::*;
 
 use crate::loaded::{DISMISSING, Loaded};
 use crate::model::{Set, literal, passes, place};
-use crate::query::{with_changes, with_query, with_standings};
+use crate::query::{with_changes, with_query, with_statuses};
 use crate::selector::{ModelQuery, ModelReach, Steps};
 use crate::tree::any_tree;
 
@@ -59,10 +59,9 @@ impl Scene {
                 };
                 query.tags.iter().any(is_it) && passes(&filter, tags) == Some(true)
             }
-            SelectionReason::Standing(standing) => {
-                let standings = query.standings.as_ref();
-                standings
-                    .is_some_and(|standings| standings.statuses[stack] == standing.status().word())
+            SelectionReason::Status(status) => {
+                let statuses = query.statuses.as_ref();
+                statuses.is_some_and(|statuses| statuses.all[stack] == status.kind().word())
             }
             SelectionReason::Wants(by, span) => {
                 return self.want(loaded.number(*by), stack, "wants", *span);
@@ -120,14 +119,14 @@ impl Scene {
     fn step(
         &self,
         start: &Set,
-        towards: Towards,
+        towards: SearchDirection,
         stack: usize,
         step: &NeighbourStep,
     ) -> Result<(), TestCaseError> {
         let other = self.loaded.number(step.from);
         let (from, to, name) = match towards {
-            Towards::Dependencies => (stack, other, "dependencies"),
-            Towards::Dependents => (other, stack, "dependents"),
+            SearchDirection::Dependencies => (stack, other, "dependencies"),
+            SearchDirection::Dependents => (other, stack, "dependents"),
         };
         prop_assert!(
             self.loaded.is_declared(from, to, &step.origin),
@@ -155,9 +154,9 @@ impl Scene {
         for obstacle in loaded.query(query).obstacles(index, known) {
             let (kind, is_true) = match &obstacle {
                 Obstacle::Status(status) => {
-                    let standings = query.standings.as_ref();
-                    let is_true = standings
-                        .is_some_and(|standings| standings.statuses[stack] == status.word());
+                    let statuses = query.statuses.as_ref();
+                    let is_true =
+                        statuses.is_some_and(|statuses| statuses.all[stack] == status.word());
                     ("status", is_true)
                 }
                 Obstacle::Unchanged => ("unchanged", true),
@@ -216,7 +215,7 @@ impl Scene {
                 prop_assert!(by("exclude", &reach.to_string()));
                 prop_assert!(steps.around.contains(&stack) && !steps.selected.contains(&stack));
                 self.step(&steps.around, reach.towards, stack, step)?;
-                let towards = if reach.towards == Towards::Dependencies {
+                let towards = if reach.towards == SearchDirection::Dependencies {
                     "dependencies"
                 } else {
                     "dependents"
@@ -239,7 +238,7 @@ proptest! {
 
     #[test]
     fn the_selection_is_that_of_the_model_and_every_reason_is_true(
-        (tree, query) in with_standings(with_changes(with_query(any_tree()))),
+        (tree, query) in with_statuses(with_changes(with_query(any_tree()))),
     ) {
         let loaded = Loaded::new(&tree);
         let selection = loaded.select(&query);
@@ -248,7 +247,7 @@ proptest! {
         prop_assert_eq!(&selected, &steps.selected, "{:?}", steps);
         prop_assert_eq!(loaded.numbers(selection.stacks()), selected.iter().copied().collect::<Vec<_>>());
         prop_assert_eq!(selection.len(), selected.len());
-        let is_since_applied = query.standings.as_ref().is_some_and(|it| it.changed);
+        let is_since_applied = query.statuses.as_ref().is_some_and(|it| it.changed);
         prop_assert_eq!(selection.since().is_some(), query.changes.is_some() || is_since_applied);
         let scene = Scene { loaded, query, steps };
         for stack in 0..scene.loaded.model.stacks.len() {
@@ -292,10 +291,10 @@ impl Scene {
             has(|it| matches!(it, SelectionReason::Triggered(_))),
             in_set(|changes| &changes.triggered)
         );
-        let standings = query.standings.as_ref();
-        let tells_status = standings.is_some_and(|it| it.changed || !it.wanted.is_empty());
+        let statuses = query.statuses.as_ref();
+        let tells_status = statuses.is_some_and(|it| it.changed || !it.wanted.is_empty());
         prop_assert_eq!(
-            has(|it| matches!(it, SelectionReason::Standing(_))),
+            has(|it| matches!(it, SelectionReason::Status(_))),
             is_given(tells_status)
         );
         prop_assert_eq!(has(|it| matches!(it, SelectionReason::Directory(..))), 1);

@@ -11,7 +11,7 @@ pub(crate) struct ModelQuery {
     pub(crate) changes: Option<ModelChanges>,
     /// The stacks that policies name at a release.
     pub(crate) released: Option<Set>,
-    pub(crate) standings: Option<ModelStandings>,
+    pub(crate) statuses: Option<ModelStatuses>,
     pub(crate) directory: String,
     pub(crate) recursive: bool,
     pub(crate) globs: Vec<String>,
@@ -31,11 +31,11 @@ pub(crate) struct ModelChanges {
     pub(crate) dismissed: Set,
 }
 
-/// How stacks stand, and what is wanted of that.
+/// The statuses of stacks, and those that are wanted.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ModelStandings {
+pub(crate) struct ModelStatuses {
     /// The status of each stack.
-    pub(crate) statuses: Vec<&'static str>,
+    pub(crate) all: Vec<&'static str>,
     /// Whether only stacks are wanted that are not as they were applied.
     pub(crate) changed: bool,
     /// The statuses that are wanted; any if there are none.
@@ -65,7 +65,7 @@ impl ModelQuery {
         ModelQuery {
             changes: None,
             released: None,
-            standings: None,
+            statuses: None,
             directory: "/".to_owned(),
             recursive: true,
             globs: Vec::new(),
@@ -131,13 +131,13 @@ impl Model {
                 false => "unchanged",
             }
         });
-        let standings = query.standings.as_ref();
-        let status = |of: fn(&ModelStandings, &'static str) -> bool| {
-            standings.is_none_or(|standings| of(standings, standings.statuses[stack]))
+        let statuses = query.statuses.as_ref();
+        let status = |of: fn(&ModelStatuses, &'static str) -> bool| {
+            statuses.is_none_or(|statuses| of(statuses, statuses.all[stack]))
         };
-        let is_pending = status(|standings, status| !standings.changed || status != "applied");
-        let has_status = status(|standings, status| {
-            standings.wanted.is_empty() || standings.wanted.contains(&status)
+        let is_pending = status(|statuses, status| !statuses.changed || status != "applied");
+        let has_status = status(|statuses, status| {
+            statuses.wanted.is_empty() || statuses.wanted.contains(&status)
         });
         let is_here = own == directory || query.recursive && contains(&directory, &own);
         let is_named = query.named.is_none() || self.line(query, stack).is_some();

@@ -6,14 +6,14 @@ use super::entry_index::EntryIndex;
 use super::ignored::{DifferenceVerdict, FilesSince};
 use super::removed::evidence;
 use super::{
-    Difference, MissingStack, NoProof, Pending, Standing, Standings, clean_commit, differs,
+    Difference, MissingStack, NoProof, Pending, StackStatus, StackStatuses, clean_commit, differs,
 };
+use crate::change::baseline::AppliedBase;
 use crate::change::digest::{InputDigest, InputDigests};
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
 use crate::change::ignored::{IgnoreList, IgnoreLists};
 use crate::change::present::CurrentProject;
-use crate::change::since::AppliedBase;
 use crate::change::trigger::{self, AskingTrigger, BadTrigger};
 use crate::git::CommitId;
 use crate::path::{Generation, ProjectPath};
@@ -25,13 +25,13 @@ use crate::state::document::{Applied, Document, Entry};
 ///
 /// Where digests differ and `explains` is set, git finds the changed file, with one diff for each applied
 /// commit.
-pub fn standings(
+pub fn stack_statuses(
     present: CurrentProject<'_>,
     digests: &InputDigests,
     document: &Document,
     address: String,
     explains: bool,
-) -> Result<Standings, ChangeError> {
+) -> Result<StackStatuses, ChangeError> {
     let CurrentProject {
         project,
         repository,
@@ -41,17 +41,17 @@ pub fn standings(
     let triggers = ChangeTriggers::read(project)?;
     let entry = |stack: StackIndex| pairs.key(stack).map(|key| &document.stacks[key]);
     let lists = IgnoreLists::of(project);
-    let mut stacks: BTreeMap<StackIndex, Standing> = BTreeMap::new();
+    let mut stacks: BTreeMap<StackIndex, StackStatus> = BTreeMap::new();
     for (stack, digest) in &digests.stacks {
         let asking = triggers.of(project, *stack);
         let lock = document.lock.as_ref();
         let ignores_all = lists.get(*stack).is_some_and(IgnoreList::is_all);
-        let standing = Standing::new(entry(*stack), lock, ignores_all, digest, &asking);
-        stacks.insert(*stack, standing);
+        let status = StackStatus::new(entry(*stack), lock, ignores_all, digest, &asking);
+        stacks.insert(*stack, status);
     }
     let mut since = FilesSince::new(present);
     let mut ignored = BTreeMap::new();
-    for (&stack, standing) in &mut stacks {
+    for (&stack, status) in &mut stacks {
         let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
         let (Some(list), Some(applied)) = (lists.get(stack), applied) else {
             continue;
@@ -63,7 +63,7 @@ pub fn standings(
             (stack, list),
             applied,
             now,
-            standing,
+            status,
             explains,
             &asking,
         )?;
@@ -73,10 +73,10 @@ pub fn standings(
     }
     // By applied commit.
     let mut asked: BTreeMap<CommitId, Vec<StackIndex>> = BTreeMap::new();
-    for (&stack, standing) in &stacks {
-        let is_asked = match standing {
-            Standing::Pending(Pending::OtherRules) => true,
-            Standing::Pending(Pending::Differs(_)) => explains,
+    for (&stack, status) in &stacks {
+        let is_asked = match status {
+            StackStatus::Pending(Pending::OtherRules) => true,
+            StackStatus::Pending(Pending::Differs(_)) => explains,
             _ => false,
         };
         let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
@@ -91,38 +91,38 @@ pub fn standings(
         let mut causes = causes_since(present, &commit, &of_commit)?;
         for stack in of_commit {
             let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
-            let Some((standing, applied)) = stacks.get_mut(&stack).zip(applied) else {
+            let Some((status, applied)) = stacks.get_mut(&stack).zip(applied) else {
                 continue;
             };
             let cause = causes.remove(&stack);
-            match standing {
-                Standing::Pending(Pending::Differs(difference)) => {
+            match status {
+                StackStatus::Pending(Pending::Differs(difference)) => {
                     difference.cause = match cause {
                         Some(cause) => since.reason(stack, lists.get(stack), &commit, cause)?,
                         None => None,
                     };
                 }
                 _ if cause.is_some() => {
-                    *standing = Standing::Pending(Pending::Differs(Difference {
+                    *status = StackStatus::Pending(Pending::Differs(Difference {
                         since: Some(commit.clone()),
                         parts: Vec::new(),
                         cause,
                     }));
                 }
-                _ => *standing = Standing::of_triggers(applied, &triggers.of(project, stack)),
+                _ => *status = StackStatus::of_triggers(applied, &triggers.of(project, stack)),
             }
         }
     }
-    for (&stack, standing) in &mut stacks {
+    for (&stack, status) in &mut stacks {
         let ignores_all = lists.get(stack).is_some_and(IgnoreList::is_all);
         let applied = entry(stack)
             .and_then(|entry| entry.applied.as_ref())
-            .filter(|_| !ignores_all && *standing == Standing::Applied);
+            .filter(|_| !ignores_all && *status == StackStatus::Applied);
         if let Some(other) = applied.and_then(|applied| other_generation(applied, document)) {
-            *standing = Standing::Pending(other);
+            *status = StackStatus::Pending(other);
         }
     }
-    Ok(Standings {
+    Ok(StackStatuses {
         missing: missing(present, document, &pairs)?,
         base: AppliedBase {
             address,
@@ -154,7 +154,7 @@ fn leave_out(
     (stack, list): (StackIndex, &IgnoreList),
     applied: &Applied,
     now: &InputDigest,
-    standing: &mut Standing,
+    status: &mut StackStatus,
     explains: bool,
     asking: &dyn Fn() -> Vec<ProjectPath>,
 ) -> Result<Vec<String>, ChangeError> {
@@ -166,19 +166,19 @@ fn leave_out(
             .as_ref()
             .is_none_or(|it| it.digest != now.digest)
     };
-    match standing {
-        Standing::Pending(Pending::OtherIgnored) => {
+    match status {
+        StackStatus::Pending(Pending::OtherIgnored) => {
             match since.decide(stack, list, applied_at, now)? {
                 DifferenceVerdict::Ignored(names) => {
-                    *standing = Standing::of_triggers(applied, &asking());
+                    *status = StackStatus::of_triggers(applied, &asking());
                     return Ok(names);
                 }
-                DifferenceVerdict::Differs => *standing = Standing::Pending(differs(applied, now)),
+                DifferenceVerdict::Differs => *status = StackStatus::Pending(differs(applied, now)),
                 DifferenceVerdict::Unknown => {}
             }
             Ok(Vec::new())
         }
-        Standing::Applied if explains && differs_at_all() => {
+        StackStatus::Applied if explains && differs_at_all() => {
             since.named(stack, list, applied_at, now)
         }
         _ => Ok(Vec::new()),
@@ -205,9 +205,9 @@ fn missing(
     let stack = |(key, entry): (&str, &Entry)| {
         let evidence = evidence.remove(key).unwrap_or(Err(NoProof::NotAPath));
         let stack = MissingStack {
-            standing: match evidence {
-                Ok(_) => Standing::Removed,
-                Err(_) => Standing::Absent,
+            status: match evidence {
+                Ok(_) => StackStatus::Removed,
+                Err(_) => StackStatus::Absent,
             },
             id: entry.id.clone(),
             name: entry.name.clone(),

@@ -20,15 +20,15 @@ mod similarity;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::compare::standings;
+pub use self::compare::stack_statuses;
 pub use self::deletions::{CommitRange, Deletion, RangeCommit, RemovedDirectory, deletions};
 pub use self::entry_index::EntryIndex;
 pub use self::past::had_stack_on_record;
 pub use self::proof::{NoProof, ProvenRemoval, RemovedBy, RemovingBlock, moved_or_removed};
 pub use self::relocate::{MoveConflict, relocate};
+use super::baseline::AppliedBase;
 use super::cause::ChangeCause;
 use super::digest::InputDigest;
-use super::since::AppliedBase;
 use crate::git::CommitId;
 use crate::path::{Generation, ProjectPath, StackPath};
 use crate::printable::printable;
@@ -40,9 +40,9 @@ use crate::state::document::{
 
 /// The status of each stack of a project, according to the document.
 #[derive(Debug, Clone)]
-pub struct Standings {
+pub struct StackStatuses {
     pub base: AppliedBase,
-    pub stacks: BTreeMap<StackIndex, Standing>,
+    pub stacks: BTreeMap<StackIndex, StackStatus>,
     /// The ignored differences of stacks whose status is `applied`: files and other inputs by name. Filled
     /// only to explain statuses.
     pub ignored: BTreeMap<StackIndex, Vec<String>>,
@@ -54,7 +54,7 @@ pub struct Standings {
 #[derive(Debug, Clone)]
 pub struct MissingStack {
     /// Removed if that is proven, otherwise absent.
-    pub standing: Standing,
+    pub status: StackStatus,
     pub id: Option<String>,
     pub name: String,
     pub tags: Vec<String>,
@@ -69,10 +69,10 @@ impl MissingStack {
     }
 }
 
-impl Standings {
+impl StackStatuses {
     pub fn removed(&self) -> Vec<StackPath> {
         let missing = self.missing.iter();
-        let removed = missing.filter(|(_, stack)| stack.standing == Standing::Removed);
+        let removed = missing.filter(|(_, stack)| stack.status == StackStatus::Removed);
         removed
             .filter_map(|(key, _)| StackPath::parse(key))
             .collect()
@@ -96,14 +96,14 @@ impl Standings {
     /// Returns the stacks whose status is not `applied`.
     pub fn changed(&self) -> impl Iterator<Item = StackIndex> {
         let stacks = self.stacks.iter();
-        let changed = stacks.filter(|(_, standing)| **standing != Standing::Applied);
+        let changed = stacks.filter(|(_, status)| **status != StackStatus::Applied);
         changed.map(|(&stack, _)| stack)
     }
 }
 
 /// The status of a stack, compared with the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum StackStatus {
     /// A run is in progress for it.
     Running,
     /// The last attempt failed or was interrupted, or the stack is tainted.
@@ -117,9 +117,9 @@ pub enum Standing {
     Absent,
 }
 
-/// The word for a status.
+/// The kind of a status, without its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
+pub enum StatusKind {
     Running,
     Failed,
     Pending,
@@ -162,28 +162,28 @@ pub struct Difference {
     pub cause: Option<ChangeCause>,
 }
 
-impl Status {
+impl StatusKind {
     pub fn word(self) -> &'static str {
         match self {
-            Status::Running => "running",
-            Status::Failed => "failed",
-            Status::Pending => "pending",
-            Status::Applied => "applied",
-            Status::Removed => "removed",
-            Status::Absent => "absent",
+            StatusKind::Running => "running",
+            StatusKind::Failed => "failed",
+            StatusKind::Pending => "pending",
+            StatusKind::Applied => "applied",
+            StatusKind::Removed => "removed",
+            StatusKind::Absent => "absent",
         }
     }
 }
 
-impl Standing {
-    pub fn status(&self) -> Status {
+impl StackStatus {
+    pub fn kind(&self) -> StatusKind {
         match self {
-            Standing::Running => Status::Running,
-            Standing::Failed(_) => Status::Failed,
-            Standing::Pending(_) => Status::Pending,
-            Standing::Applied => Status::Applied,
-            Standing::Removed => Status::Removed,
-            Standing::Absent => Status::Absent,
+            StackStatus::Running => StatusKind::Running,
+            StackStatus::Failed(_) => StatusKind::Failed,
+            StackStatus::Pending(_) => StatusKind::Pending,
+            StackStatus::Applied => StatusKind::Applied,
+            StackStatus::Removed => StatusKind::Removed,
+            StackStatus::Absent => StatusKind::Absent,
         }
     }
 
@@ -200,14 +200,14 @@ impl Standing {
             return attempted;
         }
         let Some(applied) = entry.and_then(|entry| entry.applied.as_ref()) else {
-            return Standing::Pending(Pending::NeverApplied);
+            return StackStatus::Pending(Pending::NeverApplied);
         };
         // It is never pending, so the cause does not matter.
         if ignores_all {
-            return Standing::Applied;
+            return StackStatus::Applied;
         }
         match difference(applied, now) {
-            Some(pending) => Standing::Pending(pending),
+            Some(pending) => StackStatus::Pending(pending),
             None => Self::of_triggers(applied, triggers),
         }
     }
@@ -215,26 +215,26 @@ impl Standing {
     /// Returns the status that follows from the last attempt alone.
     fn of_attempt(entry: &Entry, lock: Option<&Lock>) -> Option<Self> {
         if let Some(intent) = &entry.intent {
-            let is_running = lock.is_some_and(|lock| lock.run == intent.run);
+            let is_running = lock.is_some_and(|lock| lock.is_of(&intent.run));
             return Some(if is_running {
-                Standing::Running
+                StackStatus::Running
             } else {
-                Standing::Failed("interrupted")
+                StackStatus::Failed("interrupted")
             });
         }
         if entry.tainted.is_some() {
-            return Some(Standing::Failed("tainted"));
+            return Some(StackStatus::Failed("tainted"));
         }
         let last = entry.last.as_ref()?;
         if last.outcome == AttemptOutcome::Unknown {
-            return Some(Standing::Pending(Pending::Unknown(unknown(last))));
+            return Some(StackStatus::Pending(Pending::Unknown(unknown(last))));
         }
         let has_failed = last.outcome != AttemptOutcome::Succeeded;
         let checks = entry.applied.as_ref().and_then(|it| it.checks.as_deref());
         if has_failed && last.failure.as_deref() == Some(CONDITION) && checks.is_some() {
-            return Some(Standing::Failed("a postcondition failed"));
+            return Some(StackStatus::Failed("a postcondition failed"));
         }
-        has_failed.then_some(Standing::Failed("the last attempt failed"))
+        has_failed.then_some(StackStatus::Failed("the last attempt failed"))
     }
 
     /// Returns the status of a stack with the applied inputs.
@@ -242,8 +242,8 @@ impl Standing {
         let answered: BTreeSet<&str> = applied.triggers.iter().map(String::as_str).collect();
         let mut new = triggers.iter();
         match new.find(|trigger| !answered.contains(trigger.as_str())) {
-            Some(new) => Standing::Pending(Pending::Triggered(new.clone())),
-            None => Standing::Applied,
+            Some(new) => StackStatus::Pending(Pending::Triggered(new.clone())),
+            None => StackStatus::Applied,
         }
     }
 }
@@ -394,15 +394,15 @@ mod tests {
         ];
         for (text, expected) in table {
             let entry = entry(text);
-            let standing = Standing::new(Some(&entry), Some(&lock), false, &now, &[]);
-            assert_eq!(standing.status().word(), expected, "{entry:?}");
+            let status = StackStatus::new(Some(&entry), Some(&lock), false, &now, &[]);
+            assert_eq!(status.kind().word(), expected, "{entry:?}");
             // With all inputs ignored, only a first apply and a failure make it pending.
             let other = digest("1:b", &[("own", "2")]);
-            let all = Standing::new(Some(&entry), Some(&lock), true, &other, &[]);
-            assert_eq!(all, standing, "{entry:?}");
+            let all = StackStatus::new(Some(&entry), Some(&lock), true, &other, &[]);
+            assert_eq!(all, status, "{entry:?}");
         }
-        let never = Standing::new(None, None, false, &now, &[]);
-        assert_eq!(never, Standing::Pending(Pending::NeverApplied));
+        let never = StackStatus::new(None, None, false, &now, &[]);
+        assert_eq!(never, StackStatus::Pending(Pending::NeverApplied));
     }
 
     #[test]
@@ -414,16 +414,16 @@ mod tests {
                 .iter()
                 .map(|trigger| ProjectPath::root().resolve(trigger).unwrap())
                 .collect();
-            Standing::new(Some(&entry), None, false, &digest(rules, parts), &triggers)
+            StackStatus::new(Some(&entry), None, false, &digest(rules, parts), &triggers)
         };
         let same = [("own", "1"), ("watch /x", "2")];
         assert_eq!(
             pending("1:a", &same, &["/.tmtriggers/a/1.tm"]),
-            Standing::Applied
+            StackStatus::Applied
         );
         assert_eq!(
             pending("1:a", &[("own", "9"), ("read /y", "3")], &[]),
-            Standing::Pending(Pending::Differs(Difference {
+            StackStatus::Pending(Pending::Differs(Difference {
                 parts: vec![
                     "own".to_owned(),
                     "read /y".to_owned(),
@@ -434,7 +434,7 @@ mod tests {
         );
         assert_eq!(
             pending("2:a", &same, &[]),
-            Standing::Pending(Pending::OtherRules)
+            StackStatus::Pending(Pending::OtherRules)
         );
         let new = ProjectPath::root().resolve("/.tmtriggers/a/2.tm").unwrap();
         assert_eq!(
@@ -443,7 +443,7 @@ mod tests {
                 &same,
                 &["/.tmtriggers/a/1.tm", "/.tmtriggers/a/2.tm"]
             ),
-            Standing::Pending(Pending::Triggered(new))
+            StackStatus::Pending(Pending::Triggered(new))
         );
     }
 }

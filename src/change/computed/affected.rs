@@ -64,7 +64,7 @@ impl AffectedStacks {
         let imported = imported.filter_map(|entry| match &entry.value {
             Watch::File(file) => Some((file.clone(), tree.changed_end(file)?)),
             // The files that the pattern matches are listed too.
-            Watch::Pattern(_) => None,
+            Watch::FilePattern(_) => None,
         });
         links.extend(imported);
         for directory in &concerned.directories {

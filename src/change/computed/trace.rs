@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::change::cause::{ChangeCause, Location, Use, UseKind};
-use crate::change::inputs::{Touch, Tree};
+use crate::change::inputs::{ChangedInput, Tree};
 use crate::change::named::reads;
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -60,7 +60,7 @@ impl<'p> Side<'p> {
 }
 
 /// Returns the change of a file that a function reads.
-pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<Touch<'a>> {
+pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<ChangedInput<'a>> {
     match read {
         FileRead::Path(path) => tree.touch_read(path, None),
         FileRead::Matching(directory, pattern) => tree.touch_read(directory, Some(pattern)),

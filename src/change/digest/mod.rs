@@ -330,7 +330,7 @@ impl<'a> Digester<'a> {
         for (kind, entry) in named(self.project, stack) {
             let place = match &entry.value {
                 Watch::File(path) => InputLocation::Path(path.clone()),
-                Watch::Pattern(pattern) => InputLocation::Matching(pattern.clone()),
+                Watch::FilePattern(pattern) => InputLocation::Matching(pattern.clone()),
             };
             let (word, part) = match kind {
                 UseKind::Import => ("import", self.places.configuration_digest(&place, sieve)),

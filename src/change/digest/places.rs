@@ -13,7 +13,7 @@ use super::present::{PresentFile, PresentFiles};
 use crate::change::cause::InputLocation;
 use crate::change::inputs::{Tree, moved};
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 
 /// Digests each place once; shared by all threads.
 pub(super) struct PlaceDigests<'a> {
@@ -215,7 +215,7 @@ impl<'a> PlaceDigests<'a> {
 
     /// Adds the matches of a pattern, also behind links, and the targets of links on the way to its
     /// directory.
-    fn matching(&self, pattern: &Pattern, found: &mut Vec<&'a PresentFile>) {
+    fn matching(&self, pattern: &FilePattern, found: &mut Vec<&'a PresentFile>) {
         self.at(&[ProjectPath::from_normal(&pattern.to_string())], found);
         let way = self.tree.links().follow(pattern.directory());
         self.at(&way.links, found);
@@ -225,7 +225,7 @@ impl<'a> PlaceDigests<'a> {
         let moved_pattern = if way.links.is_empty() {
             None
         } else {
-            Pattern::new(&end, pattern.rest()).ok()
+            FilePattern::new(&end, pattern.rest()).ok()
         };
         let pattern = moved_pattern.as_ref().unwrap_or(pattern);
         self.around(&end, found);
@@ -268,6 +268,6 @@ impl<'a> PlaceDigests<'a> {
     }
 }
 
-fn is_match(pattern: &Pattern, name: &ProjectPath, file: &PresentFile) -> bool {
+fn is_match(pattern: &FilePattern, name: &ProjectPath, file: &PresentFile) -> bool {
     pattern.matches(name) || file.is_repository() && pattern.may_match_below(name)
 }

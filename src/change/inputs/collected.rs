@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::hash_map::{Entry, HashMap};
 
 use super::chain::ChainBudget;
-use super::linked_changes::Touch;
+use super::linked_changes::ChangedInput;
 use crate::change::cause::{Ignored, Input, InputLocation, Use, UseKind};
 use crate::git::ChangedFile;
 
@@ -25,7 +25,7 @@ impl CollectedInputs {
         location: InputLocation,
         path: &[&Use],
         steps: &[Use],
-        touch: Option<Touch>,
+        touch: Option<ChangedInput>,
     ) {
         let chain: Vec<&Use> = path.iter().copied().chain(steps).collect();
         let index = match self

@@ -20,7 +20,7 @@ use crate::path::ProjectPath;
 
 /// How a change reaches a node.
 #[derive(Clone, Copy)]
-enum Approach {
+enum ChangePath {
     /// Through an input of its own.
     Own,
     Edge(usize),
@@ -38,7 +38,7 @@ pub(in crate::change) struct InputGraph<'a> {
     pub(in crate::change) units: HashMap<usize, usize>,
     /// The users of each node.
     users: Vec<Vec<usize>>,
-    ways: Vec<Option<Approach>>,
+    ways: Vec<Option<ChangePath>>,
     /// Whether each node, or a module behind it, reads files relative to the stack.
     leads: Vec<bool>,
 }
@@ -130,7 +130,7 @@ impl<'a> InputGraph<'a> {
     /// Propagates changes to nodes, nearest first. Of several chains of equal length, the one written first
     /// counts.
     fn propagate(&mut self) {
-        let own = |node: &InputNode| node.touch.as_ref().map(|_| Approach::Own);
+        let own = |node: &InputNode| node.touch.as_ref().map(|_| ChangePath::Own);
         self.ways = self.nodes.iter().map(own).collect();
         let mut reached: Vec<usize> = (0..self.nodes.len())
             .filter(|&node| self.ways[node].is_some())
@@ -140,12 +140,12 @@ impl<'a> InputGraph<'a> {
             let mut next: Vec<usize> = users.filter(|&user| self.ways[user].is_none()).collect();
             next.sort_unstable();
             next.dedup();
-            let ways: Vec<Option<Approach>> = next
+            let ways: Vec<Option<ChangePath>> = next
                 .iter()
                 .map(|&user| {
                     let mut edges = self.nodes[user].edges.iter();
                     let edge = edges.position(|edge| self.ways[edge.target].is_some());
-                    edge.map(Approach::Edge)
+                    edge.map(ChangePath::Edge)
                 })
                 .collect();
             for (&user, way) in next.iter().zip(ways) {
@@ -161,13 +161,13 @@ impl<'a> InputGraph<'a> {
         loop {
             let here = &self.nodes[node];
             match self.ways[node]? {
-                Approach::Own => {
+                ChangePath::Own => {
                     let (steps, file) = here.touch.as_ref()?;
                     chain.extend_from_slice(steps);
                     let file = (*file).clone();
                     return Some(ChangeCause { file, chain });
                 }
-                Approach::Edge(edge) => {
+                ChangePath::Edge(edge) => {
                     let edge = &here.edges[edge];
                     if chain.len() < MAX_CHAIN {
                         chain.extend_from_slice(&edge.steps);

@@ -8,24 +8,24 @@ use crate::change::cause::{Location, Use, UseKind};
 use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 
 /// The maximum number of links reported for a chain.
 const MAX_TOLD: usize = 256;
 
 /// A changed file on the way to an input.
 #[derive(Clone)]
-pub(in crate::change) struct Touch<'a> {
+pub(in crate::change) struct ChangedInput<'a> {
     pub(in crate::change) file: &'a ChangedFile,
     /// The links to it.
     pub(in crate::change) links: Vec<Use>,
 }
 
-impl<'a> Touch<'a> {
+impl<'a> ChangedInput<'a> {
     /// Returns a touch by a changed file that is reached without links.
     pub(in crate::change) fn direct(file: &'a ChangedFile) -> Self {
         let links = Vec::new();
-        Touch { file, links }
+        ChangedInput { file, links }
     }
 }
 
@@ -34,7 +34,7 @@ pub(super) struct LinkedChanges<'a> {
     pub(super) links: Links<'a>,
     pub(super) changed: &'a ChangedFiles,
     /// The changes behind links, by link and by directory with links.
-    known: RwLock<HashMap<ProjectPath, Option<Touch<'a>>>>,
+    known: RwLock<HashMap<ProjectPath, Option<ChangedInput<'a>>>>,
 }
 
 /// A directory that links lead to.
@@ -58,7 +58,11 @@ impl<'a> LinkedChanges<'a> {
     }
 
     /// Returns the change behind links on the way to a path.
-    pub(super) fn touch_beyond(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {
+    pub(super) fn touch_beyond(
+        &self,
+        path: &ProjectPath,
+        way: &ResolvedPath,
+    ) -> Option<ChangedInput<'a>> {
         if way.links.is_empty() {
             return None;
         }
@@ -71,12 +75,12 @@ impl<'a> LinkedChanges<'a> {
                 self.changed.touching(stop)?
             };
             let links = way.links[..passed].iter().map(link_use).collect();
-            Some(Touch { file, links })
+            Some(ChangedInput { file, links })
         })
     }
 
     /// Returns the change behind links in or below a directory, directly or through further links.
-    pub(super) fn touch(&self, directory: &ProjectPath) -> Option<Touch<'a>> {
+    pub(super) fn touch(&self, directory: &ProjectPath) -> Option<ChangedInput<'a>> {
         self.links.links_below(directory).next()?;
         let known = self.known.read().expect("no task panics");
         if let Some(touch) = known.get(directory) {
@@ -95,7 +99,7 @@ impl<'a> LinkedChanges<'a> {
     }
 
     /// Returns the change behind links that a pattern matches, or below which it matches.
-    pub(super) fn touch_matching(&self, pattern: &Pattern) -> Option<Touch<'a>> {
+    pub(super) fn touch_matching(&self, pattern: &FilePattern) -> Option<ChangedInput<'a>> {
         self.search(pattern.directory(), Some(pattern), &mut HashSet::new())
     }
 
@@ -103,9 +107,9 @@ impl<'a> LinkedChanges<'a> {
     fn search(
         &self,
         directory: &ProjectPath,
-        pattern: Option<&Pattern>,
+        pattern: Option<&FilePattern>,
         seen: &mut HashSet<ProjectPath>,
-    ) -> Option<Touch<'a>> {
+    ) -> Option<ChangedInput<'a>> {
         let mut reached = vec![LinkedDirectory {
             directory: directory.clone(),
             name: directory.clone(),
@@ -120,7 +124,7 @@ impl<'a> LinkedChanges<'a> {
                     None => link.clone(),
                     Some(_) => moved(&link, &directory, &reached[next].name),
                 };
-                let is_covered = |pattern: &Pattern| {
+                let is_covered = |pattern: &FilePattern| {
                     name.as_str().len() <= ProjectPath::MAX_BYTES
                         && (pattern.matches(&name) || pattern.may_match_below(&name))
                 };
@@ -138,7 +142,7 @@ impl<'a> LinkedChanges<'a> {
                 };
                 if let Some(touch) = found {
                     let links = chain(&reached, next).chain(touch.links);
-                    return Some(Touch {
+                    return Some(ChangedInput {
                         file: touch.file,
                         links: links.take(MAX_TOLD).collect(),
                     });
@@ -168,11 +172,11 @@ impl<'a> LinkedChanges<'a> {
     /// Returns the change that a pattern matches at or below a link.
     fn touch_matched(
         &self,
-        pattern: &Pattern,
+        pattern: &FilePattern,
         name: &ProjectPath,
         link: &ProjectPath,
         way: &ResolvedPath,
-    ) -> Option<Touch<'a>> {
+    ) -> Option<ChangedInput<'a>> {
         // The old target of a changed link is unknown; the pattern may have matched there.
         let passed = |count: usize| way.links[..count].iter().map(link_use).collect();
         let mut stops = way.links.iter().enumerate();
@@ -180,7 +184,7 @@ impl<'a> LinkedChanges<'a> {
             stops.find_map(|(count, stop)| Some((self.changed.at(stop.as_str())?, count)));
         if let Some((file, count)) = by_link {
             let links = passed(count);
-            return Some(Touch { file, links });
+            return Some(ChangedInput { file, links });
         }
         let end = way.end.as_ref()?;
         let matches = |file: &&ChangedFile| {
@@ -198,7 +202,7 @@ impl<'a> LinkedChanges<'a> {
         };
         let file = at_end.or_else(below)?;
         let links = passed(way.links.len());
-        Some(Touch { file, links })
+        Some(ChangedInput { file, links })
     }
 }
 

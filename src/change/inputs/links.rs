@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::collected::CollectedInputs;
 use super::follow::links_in;
-use super::linked_changes::{Touch, link_use};
+use super::linked_changes::{ChangedInput, link_use};
 use super::node::{FoundInput, InputNode};
 use super::tree::Tree;
 use crate::change::cause::{ChangeCause, InputLocation};
@@ -99,12 +99,16 @@ pub(in crate::change) fn owners(stacks: &Stacks, directory: &ProjectPath) -> Sta
 
 /// Returns the target of a link as inputs: every link on the way, and the end. The link itself belongs to its
 /// directory.
-fn found<'a>(tree: &Tree<'a>, link: &ProjectPath, touch: Option<Touch<'a>>) -> Vec<FoundInput<'a>> {
+fn found<'a>(
+    tree: &Tree<'a>,
+    link: &ProjectPath,
+    touch: Option<ChangedInput<'a>>,
+) -> Vec<FoundInput<'a>> {
     let way = tree.links().follow(link);
     let stops: Vec<&ProjectPath> = way.links.iter().chain(&way.end).collect();
     let last = stops.len() - 1;
     // A link that leads nowhere is no input, unless a change above it counts.
-    let is_around = |touch: &Touch| !touch.file.path.is_at_or_below(link);
+    let is_around = |touch: &ChangedInput| !touch.file.path.is_at_or_below(link);
     let is_nowhere = last == 0 && touch.as_ref().is_some_and(is_around);
     let first = usize::from(!is_nowhere);
     let passed = touch.as_ref().map_or(0, |touch| touch.links.len());

@@ -34,7 +34,7 @@ pub(super) use self::called::calls;
 pub(super) use self::collected::CollectedInputs;
 pub(super) use self::follow::links_in;
 pub(super) use self::graph::{InputGraph, each_root_read};
-pub(super) use self::linked_changes::{Touch, moved};
+pub(super) use self::linked_changes::{ChangedInput, moved};
 pub(super) use self::links::owners;
 pub(super) use self::node::InputNode;
 pub(super) use self::problems::InputProblems;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::chain::ChainBudget;
-use super::linked_changes::Touch;
+use super::linked_changes::ChangedInput;
 use super::tree::{ModuleDirectory, Tree};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Use};
@@ -39,7 +39,7 @@ struct NodeInputs<'a> {
 pub(in crate::change) struct FoundInput<'a> {
     pub(in crate::change) location: InputLocation,
     pub(in crate::change) steps: Vec<Use>,
-    pub(super) touch: Option<Touch<'a>>,
+    pub(super) touch: Option<ChangedInput<'a>>,
 }
 
 /// The use of a module.
@@ -79,7 +79,7 @@ impl<'a> InputNode<'a> {
     pub(super) fn input(
         &mut self,
         steps: &[Use],
-        touch: Option<Touch<'a>>,
+        touch: Option<ChangedInput<'a>>,
         location: impl FnOnce() -> Option<InputLocation>,
     ) {
         if let Some(record) = &mut self.record
@@ -116,7 +116,7 @@ impl<'a> InputNode<'a> {
     }
 
     /// Notes the first change that touches an input.
-    pub(super) fn touch(&mut self, steps: &[Use], touch: Touch<'a>) {
+    pub(super) fn touch(&mut self, steps: &[Use], touch: ChangedInput<'a>) {
         self.touch.get_or_insert_with(|| {
             let mut steps = steps.to_vec();
             steps.extend(touch.links);

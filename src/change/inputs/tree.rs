@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use super::follow::{Links, ResolvedPath};
-use super::linked_changes::{LinkedChanges, Touch, link_use};
+use super::linked_changes::{ChangedInput, LinkedChanges, link_use};
 use super::problems::InputProblems;
 use crate::change::cause::{InputLocation, Use};
 use crate::change::files::ChangedFiles;
 use crate::git::{ChangedFile, FileChange};
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::discover::{Listing, is_configuration};
 
 /// A directory and a pattern below it.
@@ -32,13 +32,13 @@ pub(in crate::change) struct Tree<'a> {
     /// By path as written: thousands of stacks name one module.
     modules: RwLock<HashMap<ProjectPath, Arc<ModuleDirectory<'a>>>>,
     /// By directory and pattern.
-    sets: RwLock<HashMap<FileSet, Option<Touch<'a>>>>,
+    sets: RwLock<HashMap<FileSet, Option<ChangedInput<'a>>>>,
 }
 
 /// A module directory.
 pub(super) struct ModuleDirectory<'a> {
     /// The change in it, or on the way to it.
-    pub(super) touch: Option<Touch<'a>>,
+    pub(super) touch: Option<ChangedInput<'a>>,
     /// The directory without links.
     pub(super) directory: Result<ProjectPath, NoModule>,
 }
@@ -99,7 +99,7 @@ impl<'a> Tree<'a> {
 
     /// Returns the change that alters what is found at a path: there, at a link on the way, or behind a link
     /// below.
-    pub(in crate::change) fn touch(&self, path: &ProjectPath) -> Option<Touch<'a>> {
+    pub(in crate::change) fn touch(&self, path: &ProjectPath) -> Option<ChangedInput<'a>> {
         self.touch_by_way(path, &self.links().follow(path))
     }
 
@@ -126,8 +126,8 @@ impl<'a> Tree<'a> {
         is_changed.then_some(end)
     }
 
-    fn touch_by_way(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<Touch<'a>> {
-        let direct = self.changed().touching(path).map(Touch::direct);
+    fn touch_by_way(&self, path: &ProjectPath, way: &ResolvedPath) -> Option<ChangedInput<'a>> {
+        let direct = self.changed().touching(path).map(ChangedInput::direct);
         direct
             .or_else(|| self.covered.touch_beyond(path, way))
             .or_else(|| {
@@ -140,19 +140,25 @@ impl<'a> Tree<'a> {
                 }?;
                 let mut links: Vec<Use> = way.links.iter().map(link_use).collect();
                 links.extend(covered.links);
-                Some(Touch { links, ..covered })
+                Some(ChangedInput { links, ..covered })
             })
     }
 
     /// Returns the change of a file that a pattern matches, or of the file with exactly that name.
-    pub(in crate::change) fn touch_matching(&self, pattern: &Pattern) -> Option<Touch<'a>> {
+    pub(in crate::change) fn touch_matching(
+        &self,
+        pattern: &FilePattern,
+    ) -> Option<ChangedInput<'a>> {
         let named = || self.changed().at(&pattern.to_string());
-        let direct = self.matching(pattern).or_else(named).map(Touch::direct);
+        let direct = self
+            .matching(pattern)
+            .or_else(named)
+            .map(ChangedInput::direct);
         direct.or_else(|| self.find_by_links(pattern))
     }
 
     /// Returns the change of a file that a `fileset` pattern matches below a directory.
-    fn touch_set(&self, directory: &ProjectPath, pattern: &str) -> Option<Touch<'a>> {
+    fn touch_set(&self, directory: &ProjectPath, pattern: &str) -> Option<ChangedInput<'a>> {
         let is_quiet = |directory| {
             let is_touched = self.changed().touching(directory).is_some();
             !is_touched && self.links().links_below(directory).next().is_none()
@@ -164,7 +170,7 @@ impl<'a> Tree<'a> {
         let known = self.sets.read().expect("no task panics").get(&key).cloned();
         known.unwrap_or_else(|| {
             let found = pattern_of_set(directory, pattern).and_then(|pattern| {
-                let direct = self.matching(&pattern).map(Touch::direct);
+                let direct = self.matching(&pattern).map(ChangedInput::direct);
                 direct.or_else(|| self.find_by_links(&pattern))
             });
             let mut sets = self.sets.write().expect("no task panics");
@@ -178,7 +184,7 @@ impl<'a> Tree<'a> {
         &self,
         path: &ProjectPath,
         pattern: Option<&str>,
-    ) -> Option<Touch<'a>> {
+    ) -> Option<ChangedInput<'a>> {
         match pattern {
             Some(pattern) => self.touch_set(path, pattern),
             None => self.touch(path),
@@ -187,7 +193,7 @@ impl<'a> Tree<'a> {
 
     /// Returns the change of a file that a pattern matches, or of something else in the place of a directory
     /// above it. A submodule is one change.
-    fn matching(&self, pattern: &Pattern) -> Option<&'a ChangedFile> {
+    fn matching(&self, pattern: &FilePattern) -> Option<&'a ChangedFile> {
         let is_inside = |file: &ChangedFile| {
             file.change == FileChange::Repository && pattern.may_match_below(&file.path)
         };
@@ -199,7 +205,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the change behind links on the way to, or in, the directory of a pattern.
-    fn find_by_links(&self, pattern: &Pattern) -> Option<Touch<'a>> {
+    fn find_by_links(&self, pattern: &FilePattern) -> Option<ChangedInput<'a>> {
         let way = self.links().follow(pattern.directory());
         if way.links.is_empty() {
             return self.covered.touch_matching(pattern);
@@ -208,17 +214,17 @@ impl<'a> Tree<'a> {
         let mut links = way.links.iter().enumerate();
         let by_link = links.find_map(|(count, link)| {
             let file = self.changed().at(link.as_str())?;
-            Some(Touch {
+            Some(ChangedInput {
                 file,
                 links: passed(count).collect(),
             })
         });
         by_link.or_else(|| {
-            let pattern = Pattern::new(way.end.as_ref()?, pattern.rest()).ok()?;
-            let direct = self.matching(&pattern).map(Touch::direct);
+            let pattern = FilePattern::new(way.end.as_ref()?, pattern.rest()).ok()?;
+            let direct = self.matching(&pattern).map(ChangedInput::direct);
             let touch = direct.or_else(|| self.covered.touch_matching(&pattern))?;
             let links = passed(way.links.len()).chain(touch.links).collect();
-            Some(Touch { links, ..touch })
+            Some(ChangedInput { links, ..touch })
         })
     }
 
@@ -269,7 +275,7 @@ pub(in crate::change) fn place_read(
 }
 
 /// Returns the pattern of `fileset`, if it is valid.
-fn pattern_of_set(directory: &ProjectPath, pattern: &str) -> Option<Pattern> {
+fn pattern_of_set(directory: &ProjectPath, pattern: &str) -> Option<FilePattern> {
     // A leading slash has no meaning here: the pattern continues from the directory.
-    Pattern::new(directory, pattern.trim_start_matches('/')).ok()
+    FilePattern::new(directory, pattern.trim_start_matches('/')).ok()
 }

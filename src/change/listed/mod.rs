@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::cause::{Input, InputLocation, Location, UncountedChange, Use, UseKind, WhyUncounted};
 use super::error::ChangeError;
 use super::files::{self, ChangedFiles};
-use super::inputs::{self, CollectedInputs, InputProblems, Touch, Tree};
+use super::inputs::{self, ChangedInput, CollectedInputs, InputProblems, Tree};
 use super::named::{named, touch_named};
 use super::uncounted::{IgnoreEntries, UncountedFiles};
 use crate::git::ChangedFile;
@@ -113,7 +113,7 @@ pub fn add_uncounted(
     Ok(())
 }
 
-fn touch<'a>(tree: &Tree<'a>, location: &InputLocation) -> Option<Touch<'a>> {
+fn touch<'a>(tree: &Tree<'a>, location: &InputLocation) -> Option<ChangedInput<'a>> {
     match location {
         InputLocation::Path(path) => tree.touch(path),
         InputLocation::Matching(pattern) => tree.touch_matching(pattern),
@@ -137,11 +137,11 @@ fn list(
         let mut concerned = files::stacks_of(file, &project.stacks);
         concerned.any(|concerned| concerned == stack)
     });
-    inputs.add(own, &[], &[], own_changes.next().map(Touch::direct));
+    inputs.add(own, &[], &[], own_changes.next().map(ChangedInput::direct));
     for (kind, entry) in named(project, stack) {
         let location = match &entry.value {
             Watch::File(path) => InputLocation::Path(path.clone()),
-            Watch::Pattern(pattern) => InputLocation::Matching(pattern.clone()),
+            Watch::FilePattern(pattern) => InputLocation::Matching(pattern.clone()),
         };
         let step = Use {
             kind,

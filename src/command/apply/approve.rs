@@ -37,7 +37,7 @@ pub(super) struct ApprovedPlan<'s> {
 
 /// The user's answer to the approval prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Consent {
+pub(super) enum ApprovalAnswer {
     NotAsked,
     /// With this many destroys.
     Given(usize),
@@ -61,9 +61,9 @@ pub(super) fn approve(
     resources: &[DestroyedResources<'_>],
     approval: Approval,
     terminal: &dyn ApplyTerminal,
-) -> Result<Consent> {
+) -> Result<ApprovalAnswer> {
     if approval.covers(n_destroys, resources) {
-        return Ok(Consent::NotAsked);
+        return Ok(ApprovalAnswer::NotAsked);
     }
     // A user who skips the prompt has not seen them.
     if approval.is_given && !resources.is_empty() {
@@ -99,11 +99,11 @@ pub(super) fn approve(
     }
     let answer = terminal.ask(&(text + &question))?;
     Ok(if answer == expected {
-        Consent::Given(n_destroys)
+        ApprovalAnswer::Given(n_destroys)
     } else if n_late > 0 && answer == (n_destroys + n_late).to_string() {
-        Consent::Given(n_destroys + n_late)
+        ApprovalAnswer::Given(n_destroys + n_late)
     } else {
-        Consent::Refused
+        ApprovalAnswer::Refused
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Apply;
-use super::approve::{ApprovedPlan, Consent, approve, rejected};
+use super::approve::{ApprovalAnswer, ApprovedPlan, approve, rejected};
 use super::lock::{HeldLock, action_of, before_planning};
 use super::policies::{ApplyPolicies, PolicyContext, earlier_workflow};
 use super::unconfirmed::{Unconfirmed, plan_again};
@@ -37,6 +37,9 @@ impl Apply<'_> {
     /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
     pub fn execute(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
+        if self.part.is_some() {
+            return Ok(status);
+        }
         let plan = &self.saved.plan;
         let kept: Vec<&str> = plan
             .blocked_changes()
@@ -97,9 +100,9 @@ impl Apply<'_> {
                 self.terminal,
             )?
         } else {
-            Consent::NotAsked
+            ApprovalAnswer::NotAsked
         };
-        if consent == Consent::Refused && verified.policies.is_none() {
+        if consent == ApprovalAnswer::Refused && verified.policies.is_none() {
             return Err(rejected());
         }
         let is_held = held.is_some();
@@ -118,7 +121,9 @@ impl Apply<'_> {
             if let Some(policies) = policies {
                 self.check_failed_followups(&verified, policies)?;
             }
-            if left.stacks.is_empty() && self.saved.plan.blocked_changes().next().is_none() {
+            let status = self.after_gate(&verified, ExitStatus::Success);
+            let is_done = status == ExitStatus::Success && left.stacks.is_empty();
+            if is_done && self.saved.plan.blocked_changes().next().is_none() {
                 self.notices.note(&self.nothing_left(&verified));
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
@@ -126,22 +131,22 @@ impl Apply<'_> {
                 lockable.record_newer_commits(&verified.context.project, document);
             }
             drop((lock, verified));
-            return self.keep(&left, ExitStatus::Success);
+            return self.keep(&left, status);
         }
         // The prompt, or the wait for the lock, may have taken hours.
-        if consent != Consent::NotAsked || lock.is_some() && !is_held {
+        if consent != ApprovalAnswer::NotAsked || lock.is_some() && !is_held {
             verified = self.verify(Some(&verified), lock.as_mut())?;
             if !self.has_work_left(&verified)? {
                 self.notices
                     .note("nothing to do: another run has applied it meanwhile");
-                return Ok(ExitStatus::Success);
+                return Ok(self.after_gate(&verified, ExitStatus::Success));
             }
         }
         let unplanned = verified
             .policies
             .as_ref()
             .map(|policies| policies.unplanned(&verified.context));
-        let is_typed = consent != Consent::NotAsked;
+        let is_typed = consent != ApprovalAnswer::NotAsked;
         let policies = match verified.policies.take() {
             Some(policies) => {
                 let VerifiedPlan {
@@ -151,13 +156,14 @@ impl Apply<'_> {
             }
             None => None,
         };
-        let is_rejected = consent == Consent::Refused;
+        let is_rejected = consent == ApprovalAnswer::Refused;
         if is_rejected {
             self.notices
                 .note("not approved: evaluating policies to see what follows");
         }
         let approved = self.approved(&verified, &run, consent);
         let (status, mut left) = self.prepare_and_run(approved, &run, lock, commits, policies)?;
+        let status = self.after_gate(&verified, status);
         drop(verified);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
@@ -340,11 +346,11 @@ impl Apply<'_> {
         &'s self,
         verified: &'s VerifiedPlan,
         run: &str,
-        consent: Consent,
+        consent: ApprovalAnswer,
     ) -> ApprovedPlan<'s> {
         let typed = match consent {
-            Consent::Given(destroys) => destroys,
-            Consent::Refused | Consent::NotAsked => 0,
+            ApprovalAnswer::Given(destroys) => destroys,
+            ApprovalAnswer::Refused | ApprovalAnswer::NotAsked => 0,
         };
         let VerifiedPlan {
             context, document, ..
@@ -355,14 +361,14 @@ impl Apply<'_> {
         let (project, document) = (&context.project, document.as_ref());
         let mut known = upstream(project, &context.graph, document, &to_do, run);
         to_do.leave_out_recorded(project, document, &mut known);
-        if consent == Consent::Refused {
+        if consent == ApprovalAnswer::Refused {
             to_do.keep_records();
         }
         ApprovedPlan {
             verified,
             to_do,
             upstream: known,
-            is_rejected: consent == Consent::Refused,
+            is_rejected: consent == ApprovalAnswer::Refused,
         }
     }
 
@@ -533,10 +539,12 @@ impl Apply<'_> {
         let lockable =
             Lockable::new(&mut verified.context, document)?.following(self.saved.moves());
         let timeout = self.lock_timeout.filter(|_| has_work_left);
+        let job = self.job(&verified.progress);
         let request = LockRequest {
             run,
             action: &action_of(self.saved.plan.mode),
             timeout: timeout.unwrap_or_default(),
+            job: job.as_ref(),
         };
         match lockable.lock(&verified.context.project, &request) {
             Ok(lock) => Ok(Some(lock)),

@@ -49,6 +49,7 @@ pub fn before_planning(
         run: &run,
         action: &action_of(mode),
         timeout,
+        job: None,
     };
     let lock = lockable.lock(&context.project, &request)?;
     Ok((!has_prompt).then_some(HeldLock { run, lock }))

@@ -4,6 +4,7 @@ mod approve;
 mod conditions;
 mod execute;
 mod lock;
+mod part;
 mod policies;
 mod run;
 mod unconfirmed;
@@ -16,6 +17,7 @@ use serde_json::value::RawValue;
 
 pub use self::approve::Approval;
 pub use self::lock::{HeldLock, before_planning};
+pub use self::part::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::RunTerminal;
 use super::plan::{Planned, Tools};
 use crate::context::{Context, RollbackFlags};
@@ -57,8 +59,10 @@ pub struct Apply<'a> {
     pub is_from_file: bool,
     /// Whether the plan may have begun.
     pub resumes: bool,
+    /// The part to apply, if this is a job of a work order.
+    pub part: Option<&'a PlanPart>,
     pub approval: Approval,
-    pub allows: Allowed,
+    pub allows: AllowedChanges,
     pub rollback: RollbackFlags,
     /// The disabled safeguards.
     pub disabled: &'a Disabled,
@@ -74,7 +78,7 @@ pub struct Apply<'a> {
 
 /// The changes that an apply may make although the plan has not shown them.
 #[derive(Clone, Copy)]
-pub struct Allowed {
+pub struct AllowedChanges {
     /// Changes that turn up during the apply.
     pub new_changes: bool,
     /// Destroying resources in kept stacks.

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
-use crate::command::RunSession;
-use crate::command::workflow::{DRIFT, EarlierWorkflow, TRACKED, check_digests};
+use crate::command::workflow::{DRIFT, EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorContext as _, Result};
@@ -21,13 +20,10 @@ use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{AskedRecord, JournalError, PoliciesRecord, RunRecord, Runs};
 use crate::run::facts::on_record;
-use crate::run::following::PreparedFollowUp;
 use crate::run::policies::LoadedPolicies;
 use crate::run::state::NewEntry;
 use crate::run::state_lock::StateLock;
-use crate::run::workflow::{
-    Follower, RunFacts, StackNames, TurnKind, Workflow, WorkflowTurn, now, turn_id,
-};
+use crate::run::workflow::{Follower, RunFacts, TurnKind, WorkflowTurn, now, turn_id};
 use crate::state::document::{Document, RunAction};
 
 /// The loaded policies of an apply.
@@ -64,16 +60,9 @@ impl PolicyContext {
 
 /// The policies of a prepared apply.
 pub(super) struct PreparedApplyPolicies {
-    follower: Follower,
-    followups: Vec<PreparedFollowUp>,
-    /// The turns of earlier runs that policies evaluate first, by position in the workflow.
-    unevaluated: Vec<usize>,
-    /// How many unfinished turns of earlier runs are added at once.
-    n_reopened: usize,
+    pub(super) prepared: PreparedPolicies,
     /// The names of the drivers of possible follow-ups.
     drivers: Vec<(StackIndex, String)>,
-    /// The journal's record of the policies.
-    pub(super) record: PoliciesRecord,
 }
 
 impl PreparedApplyPolicies {
@@ -91,16 +80,6 @@ impl PreparedApplyPolicies {
             (project.stacks[*stack].path.clone(), record)
         });
         records.collect()
-    }
-
-    /// Adds the policies to an apply that has begun.
-    pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
-        session.follow(
-            self.follower,
-            self.followups,
-            self.unevaluated,
-            self.n_reopened,
-        )
     }
 }
 
@@ -157,41 +136,38 @@ impl Apply<'_> {
             rollbacks,
             is_typed,
         } = following;
-        let excluded = &self.saved.excluded;
         let is_refresh = self.saved.plan.mode == PlanMode::RefreshOnly;
+        let request = PolicyRequest {
+            run,
+            kind: if is_refresh { DRIFT } else { TRACKED },
+            followup: None,
+            metadata: &self.policies.metadata,
+            excluded: self
+                .saved
+                .excluded
+                .iter()
+                .map(StackPath::to_string)
+                .collect(),
+            earlier: earlier.as_ref(),
+            if_changed: Some("make a new plan, or add `--policies=off`"),
+        };
+        let record = context.policies_record(&policies, request)?;
         let begun = BegunApply {
             run,
             is_refresh,
             asker: is_typed.then(|| facts.session.asker()),
         };
         let (turns, n_reopened, asked) = turns(applying, &begun, earlier.as_ref(), &facts);
-        let then = earlier.as_ref().map(|it| &it.record);
-        let metadata = &self.policies.metadata;
         let record = PoliciesRecord {
-            workflow: then.map_or(run, |it| &it.workflow).to_owned(),
-            kind: if is_refresh { DRIFT } else { TRACKED }.to_owned(),
-            followup: None,
-            metadata: match then {
-                Some(then) if metadata.is_empty() => then.metadata.clone(),
-                _ => metadata.clone(),
-            },
-            excluded: excluded.iter().map(StackPath::to_string).collect(),
-            digests: context.policy_digests(&policies),
             turns: turn_stacks(applying),
             asked,
+            ..record
         };
-        if let Some(then) = then {
-            let hint = "make a new plan, or add `--policies=off`";
-            check_digests(&record, then).map_err(|error| error.hint(hint))?;
-        }
-        let excluded = excluded.iter().filter_map(|path| project.stacks.find(path));
-        let names = StackNames::new(&project.stacks, excluded.collect());
-        let settings = project.settings.policies;
         let (before, unevaluated) = earlier.map_or_else(Default::default, |it| {
             (it.earlier.turns, it.earlier.unevaluated)
         });
-        let workflow = Workflow::new(run.to_owned(), names, settings, before, turns);
-        let mut follower = context.follower(policies, facts, workflow);
+        let all = (before, turns);
+        let mut follower = context.follower(policies, facts, run, &record.excluded, all);
         if let Some(document) = document {
             follower.recall(on_record(project, document)?);
         }
@@ -215,12 +191,14 @@ impl Apply<'_> {
         let places = applying.places.as_ref().context("turns may be added")?;
         let followups = applying.director.follow(followups, places);
         Ok(PreparedApplyPolicies {
-            follower,
-            followups,
-            unevaluated,
-            n_reopened,
+            prepared: PreparedPolicies {
+                follower,
+                followups,
+                unevaluated,
+                n_reopened,
+                record,
+            },
             drivers,
-            record,
         })
     }
 

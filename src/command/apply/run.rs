@@ -79,7 +79,7 @@ impl Apply<'_> {
             turns,
             ..
         } = applying;
-        let policies = followed.as_ref().map(|it| it.record.clone());
+        let policies = followed.as_ref().map(|it| it.prepared.record.clone());
         let apply_run = ApplyRun {
             id: run,
             is_work: !turns.is_empty() && !execution.is_rejected,
@@ -112,7 +112,7 @@ impl Apply<'_> {
         let folder = session.folder().map(Path::to_owned);
         let is_quiet = turns.is_empty() && followed.is_none();
         if let Some(followed) = followed {
-            followed.follow(&mut session)?;
+            session.follow(followed.prepared)?;
         }
         let output = self.terminal.output(&ToolRun {
             root,
@@ -194,7 +194,7 @@ impl Apply<'_> {
         };
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
-            allow_concurrent: false,
+            allow_concurrent: self.part.is_some(),
             uncommitted: verified.uncommitted.clone(),
             is_reported: false,
             events: None,

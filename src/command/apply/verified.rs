@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::Apply;
+use super::part::OpenPart;
 use super::policies::{ApplyPolicies, earlier_workflow};
-use crate::change::{CountedStates, Standings};
+use crate::change::{CountedStates, StackStatuses};
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::Result;
 use crate::exit::ExitStatus;
@@ -28,7 +29,7 @@ pub(super) struct VerifiedPlan {
     /// The recorded state, if the project keeps one.
     pub(super) document: Option<Document>,
     /// The statuses of the stacks, if the plan has removed stacks.
-    pub(super) standings: Option<Standings>,
+    pub(super) statuses: Option<StackStatuses>,
     /// The uncommitted files, if known.
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
     /// The finished operations of the plan.
@@ -37,6 +38,8 @@ pub(super) struct VerifiedPlan {
     pub(super) applied: Option<PlanProgress>,
     /// The policies that follow the apply, if any.
     pub(super) policies: Option<ApplyPolicies>,
+    /// The part that is applied, if not all.
+    pub(super) part: Option<OpenPart>,
 }
 
 impl Apply<'_> {
@@ -93,14 +96,14 @@ impl Apply<'_> {
             context.set_generations(document);
         }
         context.sweep();
-        let standings = match &document {
-            Some(document) if self.removes() => Some(self.standings(&mut context, document)?),
+        let statuses = match &document {
+            Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),
             _ => None,
         };
         self.verification().check(
             &context,
             document.as_ref(),
-            standings.as_ref(),
+            statuses.as_ref(),
             &mut progress,
         )?;
         let mut protected = context.protected_in(self.saved, document.as_ref());
@@ -118,10 +121,15 @@ impl Apply<'_> {
             }),
             None => None,
         };
+        let part = self.part.zip(document.as_ref()).map(|(part, document)| {
+            let plan = &self.saved.plan.id;
+            part.open(&context.project.stacks, document, plan, &progress)
+        });
         Ok(VerifiedPlan {
+            part,
             context,
             document,
-            standings,
+            statuses,
             uncommitted,
             progress,
             applied,
@@ -131,7 +139,8 @@ impl Apply<'_> {
 
     /// Reads the progress of a plan file on this machine.
     fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
-        if !self.is_from_file {
+        // The jobs of a work order share the state, not this machine.
+        if !self.is_from_file || self.part.is_some() {
             return Ok(None);
         }
         let read = PlanProgress::read(root, &self.saved.plan.id);
@@ -145,18 +154,18 @@ impl Apply<'_> {
     }
 
     /// Returns the statuses of the stacks.
-    pub(super) fn standings(
+    pub(super) fn statuses(
         &self,
         context: &mut Context,
         document: &Document,
-    ) -> Result<Standings> {
+    ) -> Result<StackStatuses> {
         let address = self
             .saved
             .plan
             .state
             .as_ref()
             .map_or_else(String::new, |state| state.address.clone());
-        context.standings_in(document, address, CountedStates::default(), false)
+        context.statuses_in(document, address, CountedStates::default(), false)
     }
 
     /// Loads the current project and its policies. `is_resumed` says whether its warnings have been
@@ -201,19 +210,27 @@ impl Apply<'_> {
 impl VerifiedPlan {
     /// Returns the remaining work of a plan.
     pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
-        to_do(&self.context, saved, self.document.as_ref(), &self.progress)
+        let document = self.document.as_ref();
+        let mut to_do = to_do(&self.context, saved, document, &self.progress);
+        if let Some(part) = &self.part {
+            to_do.keep_only(&self.context.project, &part.open);
+            if !part.records {
+                to_do.keep_records();
+            }
+        }
+        to_do
     }
 
     /// Returns the removed stacks to destroy.
     pub(super) fn removals<'d>(&'d self, to_do: &RemainingWork<'_>) -> Removals<'d> {
         self.recorded()
-            .map(|(document, standings)| removals_of(document, standings, to_do))
+            .map(|(document, statuses)| removals_of(document, statuses, to_do))
             .unwrap_or_default()
     }
 
     /// Returns the document and the statuses of recorded stacks, if the plan destroys removed
     /// stacks.
-    pub(super) fn recorded(&self) -> Option<(&Document, &Standings)> {
-        self.document.as_ref().zip(self.standings.as_ref())
+    pub(super) fn recorded(&self) -> Option<(&Document, &StackStatuses)> {
+        self.document.as_ref().zip(self.statuses.as_ref())
     }
 }

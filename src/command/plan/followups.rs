@@ -20,8 +20,7 @@ use crate::run::policies::LoadedPolicies;
 use crate::run::schedule::OnError;
 use crate::run::turn::Operation;
 use crate::run::workflow::{
-    ExpectedEnd, Follower, ForeseenTurn, StackNames, TurnFacts, TurnKind, Workflow, WorkflowTurn,
-    now, turn_id,
+    ExpectedEnd, Follower, ForeseenTurn, TurnFacts, TurnKind, WorkflowTurn, now, turn_id,
 };
 use crate::state::document::Document;
 
@@ -156,18 +155,11 @@ impl Context {
         turns: Vec<WorkflowTurn>,
     ) -> Result<Follower> {
         let facts = self.run_facts(forecast.metadata)?;
-        let project = &self.project;
-        let excluded = forecast
-            .excluded
-            .iter()
-            .filter_map(|path| project.stacks.find(path));
-        let names = StackNames::new(&project.stacks, excluded.collect());
-        let settings = project.settings.policies;
-        let run = forecast.plan.id.clone();
-        let workflow = Workflow::new(run, names, settings, Vec::new(), turns);
-        let mut follower = self.follower(policies, facts, workflow);
+        let excluded: Vec<String> = forecast.excluded.iter().map(StackPath::to_string).collect();
+        let run = &forecast.plan.id;
+        let mut follower = self.follower(policies, facts, run, &excluded, (Vec::new(), turns));
         if let Some(document) = forecast.document {
-            follower.recall(on_record(project, document)?);
+            follower.recall(on_record(&self.project, document)?);
         }
         Ok(follower)
     }

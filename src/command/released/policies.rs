@@ -30,7 +30,8 @@ impl Context {
         consumers: &[(StackIndex, Option<RecordedStack>)],
     ) -> Result<BTreeMap<StackIndex, Vec<String>>> {
         let module = &release.module.name;
-        let is_attached = |attached: &crate::selection::attached::Attached, position: usize| {
+        let is_attached = |attached: &crate::selection::attached::PolicyAttachments,
+                           position: usize| {
             attached.to_module(&module.value).contains(&position)
         };
         let mut loaded = self.load_policies(is_attached)?;

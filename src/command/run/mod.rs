@@ -17,6 +17,7 @@ use std::path::Path;
 pub use self::destroys::DestroyGuard;
 pub use self::options::{PolicyOptions, ResumeOptions, RunOptions};
 pub use self::policies::PreparedRunPolicies;
+pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
 use super::workflow::EarlierWorkflow;

@@ -11,6 +11,7 @@ use crate::project::config::TagLimit;
 use crate::project::policy::PolicyRun;
 use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
+use crate::state::shared::OrderJob;
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -29,6 +30,8 @@ pub struct RunOptions {
     /// How long to wait for the state lock.
     pub lock_timeout: Duration,
     pub fails_if_empty: bool,
+    /// The job of a work order that the run is, if it is one.
+    pub job: Option<OrderJob>,
     /// The disabled safeguards.
     pub disabled: Disabled,
 }
@@ -52,6 +55,17 @@ pub struct PolicyOptions {
     pub metadata: Vec<String>,
 }
 
+impl PolicyOptions {
+    /// Returns the options that turn policies off.
+    pub fn off() -> Self {
+        PolicyOptions {
+            mode: Some(PolicyRun::Off),
+            followup: None,
+            metadata: Vec::new(),
+        }
+    }
+}
+
 impl RunOptions {
     /// Refuses a tag with two limits, and notes limits without effect.
     pub(super) fn check_limits(&self, context: &Context) -> Result<()> {
@@ -66,7 +80,7 @@ impl RunOptions {
                 let meant = closest(tag, stacks.tags())
                     .map_or(String::new(), |tag| format!("; did you mean `{tag}`?"));
                 context.notices.note(&format!(
-                    "`--limit {tag}={at_once}` limits nothing: no stack carries the tag{meant}"
+                    "`--limit {tag}={at_once}` has no effect: no stack has the tag{meant}"
                 ));
             }
         }

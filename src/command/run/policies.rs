@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::{PreparedCommand, RunOptions, command};
 use crate::command::RunSession;
-use crate::command::workflow::{EarlierWorkflow, TRACKED, check_digests};
+use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::project::config::{RecordKind, RecordPatterns};
@@ -18,13 +18,11 @@ use crate::run::execute::Task;
 use crate::run::facts::on_record;
 use crate::run::following::{FollowUpWork, PreparedFollowUp};
 use crate::run::order::Direction;
-use crate::run::policies::LoadedPolicies;
 use crate::run::request::{PreparedRun, TaskFinder};
 use crate::run::run_command::RunCommand;
 use crate::run::turn::TurnIndex;
 use crate::run::workflow::{
-    self, ExpectedEnd, Follower, ForeseenRun, SessionInput, StackNames, TurnKind, Workflow,
-    WorkflowTurn, turn_id,
+    self, ExpectedEnd, ForeseenRun, SessionInput, TurnKind, WorkflowTurn, turn_id,
 };
 use crate::state::document::Document;
 
@@ -37,12 +35,7 @@ const NOT_READ: &str =
 
 /// The policies of a prepared run.
 pub struct PreparedRunPolicies {
-    follower: Follower,
-    followups: Vec<PreparedFollowUp>,
-    /// The turns of earlier runs that policies evaluate first, by position in the workflow.
-    unevaluated: Vec<usize>,
-    /// The journal's record of the policies.
-    pub(super) record: PoliciesRecord,
+    prepared: PreparedPolicies,
     /// The command of follow-ups.
     pub command: RunCommand,
 }
@@ -142,7 +135,7 @@ fn without_policies(options: &RunOptions) -> Result<PolicyRun> {
 }
 
 /// Returns the patterns that distinguish commands that apply from those that destroy.
-fn patterns(context: &Context) -> Result<RecordPatterns> {
+pub(in crate::command) fn patterns(context: &Context) -> Result<RecordPatterns> {
     let Some(block) = &context.project.settings.state else {
         return Ok(RecordPatterns::built_in());
     };
@@ -179,34 +172,42 @@ impl PreparedRunPolicies {
                 .note("no policy is attached to any stack, so nothing follows");
         }
         let run = &prepared.run;
-        let record = record(
-            context, options, mode, &policies, excluded, &run.id, resumed,
-        );
-        if let Some(resumed) = resumed
-            && !options.resume.as_ref().is_some_and(|it| it.allow_stale)
-        {
-            let hint = "start a new run, or add `--allow-stale` to use the present policies";
-            check_digests(&record, &resumed.record).map_err(|error| error.hint(hint))?;
-        }
+        let stacks = &context.project.stacks;
+        let allows_stale = options.resume.as_ref().is_some_and(|it| it.allow_stale);
+        let request = PolicyRequest {
+            run: &run.id,
+            kind: if mode == PolicyRun::Task {
+                TASK
+            } else {
+                TRACKED
+            },
+            followup: options.policies.followup.as_ref(),
+            metadata: &options.policies.metadata,
+            excluded: excluded
+                .iter()
+                .map(|stack| stacks[*stack].path.to_string())
+                .collect(),
+            earlier: resumed,
+            if_changed: (!allows_stale)
+                .then_some("start a new run, or add `--allow-stale` to use the present policies"),
+        };
+        let record = context.policies_record(&policies, request)?;
         let facts = context.run_facts(&record.metadata)?;
         let (command, followups) = followups(context, record.followup.as_deref(), prepared)?;
-        let project = &context.project;
-        let mut names_excluded = excluded.clone();
-        let earlier_excluded = record.excluded.iter();
-        names_excluded.extend(earlier_excluded.filter_map(|path| project.stacks.named(path)));
-        let names = StackNames::new(&project.stacks, names_excluded);
         let (turns, asked) = turns(context, mode, run, resumed, &facts.session);
         let (earlier, unevaluated) = resumed.map_or_else(Default::default, |resumed| {
             let earlier = &resumed.earlier;
             (earlier.turns.clone(), earlier.unevaluated.clone())
         });
-        let settings = project.settings.policies;
-        let workflow = Workflow::new(run.id.clone(), names, settings, earlier, turns);
+        let all = (earlier, turns);
         Ok(PreparedRunPolicies {
-            follower: context.follower(policies, facts, workflow),
-            followups,
-            unevaluated,
-            record: PoliciesRecord { asked, ..record },
+            prepared: PreparedPolicies {
+                follower: context.follower(policies, facts, &run.id, &record.excluded, all),
+                followups,
+                unevaluated,
+                n_reopened: 0,
+                record: PoliciesRecord { asked, ..record },
+            },
             command,
         })
     }
@@ -218,13 +219,13 @@ impl PreparedRunPolicies {
     ///
     /// If such a command cannot run.
     pub(super) fn complete(&self, run: &mut PreparedRun) -> Result<()> {
-        run.policies = Some(self.record.clone());
-        let workflow = self.follower.workflow();
+        run.policies = Some(self.prepared.record.clone());
+        let workflow = self.prepared.follower.workflow();
         for (number, task) in run.tasks.iter_mut().enumerate() {
             let position = workflow.position(TurnIndex::new(number));
             let turn = &workflow.turns()[position];
             if let Some(stack) = turn.stack.filter(|_| turn.is_followup) {
-                match command_of(&self.followups[stack.get()]) {
+                match command_of(&self.prepared.followups[stack.get()]) {
                     Ok(followup) => *task = followup.clone(),
                     Err(problem) => {
                         let message =
@@ -244,15 +245,15 @@ impl PreparedRunPolicies {
 
     /// Returns which first turns of the run have the command of follow-ups instead of the run's.
     pub fn have_own_command(&self) -> Vec<bool> {
-        let workflow = self.follower.workflow();
+        let workflow = self.prepared.follower.workflow();
         let turns = &workflow.turns()[workflow.position(TurnIndex::new(0))..];
-        let has_own = self.record.followup.is_some();
+        let has_own = self.prepared.record.followup.is_some();
         turns.iter().map(|it| has_own && it.is_followup).collect()
     }
 
     /// Returns the commands of possible follow-ups.
     pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
-        let followups = self.followups.iter_mut();
+        let followups = self.prepared.followups.iter_mut();
         followups.filter_map(|followup| match &mut followup.work {
             FollowUpWork::Command(task) => task.as_mut().ok(),
             FollowUpWork::Driver { .. } => None,
@@ -261,22 +262,22 @@ impl PreparedRunPolicies {
 
     /// Keeps a stack from running as a follow-up.
     pub(super) fn refuse(&mut self, stack: StackIndex, why: String) {
-        self.followups[stack.get()].work = FollowUpWork::Command(Err(why));
+        self.prepared.followups[stack.get()].work = FollowUpWork::Command(Err(why));
     }
 
     /// Returns the command of a stack's follow-up, if it can run.
     pub(super) fn task(&self, stack: StackIndex) -> Option<&Task> {
-        command_of(&self.followups[stack.get()]).ok()
+        command_of(&self.prepared.followups[stack.get()]).ok()
     }
 
     /// Returns the turns of the run and their follow-ups, if all succeed.
     pub fn foreseen(self, run: &PreparedRun) -> ForeseenRun {
-        let PreparedRunPolicies {
+        let PreparedPolicies {
             follower,
             followups,
             unevaluated,
             ..
-        } = self;
+        } = self.prepared;
         let place = |stack: StackIndex| (stack.get(), followups[stack.get()].rank);
         let schedule = run.schedule();
         follower.foresee(schedule, unevaluated, place, |_| ExpectedEnd::Success(None))
@@ -304,13 +305,13 @@ impl PreparedRunPolicies {
                 .read_on_record()
                 .map_err(|error| error.hint(NOT_READ))?,
         };
-        self.follower.recall(records);
+        self.prepared.follower.recall(records);
         Ok(())
     }
 
     /// Adds the policies to a run that has begun.
     pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
-        session.follow(self.follower, self.followups, self.unevaluated, 0)
+        session.follow(self.prepared)
     }
 }
 
@@ -319,44 +320,6 @@ fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
     match &followup.work {
         FollowUpWork::Command(task) => task.as_ref().map_err(String::as_str),
         FollowUpWork::Driver { .. } => Err("it has no command"),
-    }
-}
-
-/// Returns the journal's record of a run's policies, without who requested the turns.
-fn record(
-    context: &Context,
-    options: &RunOptions,
-    mode: PolicyRun,
-    policies: &LoadedPolicies,
-    excluded: &BTreeSet<StackIndex>,
-    run: &str,
-    resumed: Option<&EarlierWorkflow>,
-) -> PoliciesRecord {
-    let earlier = resumed.map(|resumed| &resumed.record);
-    let flags = &options.policies;
-    let stacks = &context.project.stacks;
-    let excluded = excluded.iter().map(|stack| stacks[*stack].path.to_string());
-    let excluded_before = earlier.map_or(&[][..], |it| &it.excluded);
-    PoliciesRecord {
-        workflow: earlier.map_or(run, |it| &it.workflow).to_owned(),
-        kind: if mode == PolicyRun::Task {
-            TASK
-        } else {
-            TRACKED
-        }
-        .to_owned(),
-        followup: flags
-            .followup
-            .clone()
-            .or(earlier.and_then(|it| it.followup.clone())),
-        metadata: match earlier {
-            Some(earlier) if flags.metadata.is_empty() => earlier.metadata.clone(),
-            _ => flags.metadata.clone(),
-        },
-        excluded: excluded.chain(excluded_before.iter().cloned()).collect(),
-        digests: context.policy_digests(policies),
-        turns: Vec::new(),
-        asked: Vec::new(),
     }
 }
 

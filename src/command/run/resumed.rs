@@ -78,7 +78,7 @@ impl Resumed {
         let n_open = workflow
             .as_ref()
             .map_or(0, |it| it.earlier.unevaluated.len());
-        let has_failed = earlier.record.has_standing_failure();
+        let has_failed = earlier.record.has_unresolved_failure();
         let is_off = options.policies.mode == Some(PolicyRun::Off);
         if let Some(workflow) = workflow.as_ref().filter(|_| is_off) {
             check_without_policies(workflow)?;

@@ -67,7 +67,7 @@ pub fn import(context: &mut Context, request: &ImportRequest<'_>) -> Result<Writ
             ));
         }
     }
-    let imported = Imported {
+    let imported = ImportedGraph {
         graph: &graph,
         keys: &keys,
         commit: commit.as_ref().map(|(_, commit)| commit.as_str()),
@@ -136,14 +136,14 @@ fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
 }
 
 /// A graph that is about to be recorded.
-struct Imported<'a> {
+struct ImportedGraph<'a> {
     graph: &'a CfnginGraph,
     /// The stacks of this project, by name.
     keys: &'a BTreeMap<&'a str, String>,
     commit: Option<&'a str>,
 }
 
-impl Imported<'_> {
+impl ImportedGraph<'_> {
     fn key(&self, name: &str) -> Result<String> {
         if let Some(key) = self.keys.get(name) {
             return Ok(key.clone());

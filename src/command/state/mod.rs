@@ -19,7 +19,7 @@ pub use self::recover::{RecoverRequest, recover, unlock};
 pub use self::write::{forget, init, move_entry, release, restore, taint, untaint};
 use super::stack_arg::{StackArg, did_you_mean};
 use crate::change::relocate;
-use crate::context::{Context, MARK_ROOT, Opened, from_edit, from_read, missing};
+use crate::context::{Context, MARK_ROOT, OpenedState, from_edit, from_read, missing};
 use crate::error::{Error, Result};
 use crate::project::host::host_variable;
 use crate::report::{DocumentChange, Written};
@@ -65,7 +65,7 @@ pub fn open(context: &mut Context) -> Result<()> {
 
 struct ProjectState<'c> {
     context: &'c Context,
-    opened: &'c Opened,
+    opened: &'c OpenedState,
     clock: SystemClock,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::ProjectState;
-use crate::change::{CountedStates, EntryIndex, Standing, relocate};
+use crate::change::{CountedStates, EntryIndex, StackStatus, relocate};
 use crate::context::{Context, clashing, from_read, from_store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::{RecordedGraph, ShownState, StateList};
@@ -11,7 +11,7 @@ use crate::selection::recorded;
 use crate::state::backend::BackendReadError;
 use crate::state::cfngin::{self, CfnginGraph};
 use crate::state::clock::Clock as _;
-use crate::state::document::{Document, Entry};
+use crate::state::document::{Document, Entry, Lock};
 use crate::state::lock::heard;
 use crate::state::timeline::Backup;
 
@@ -28,7 +28,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
         state.context.notices.note("no stack is recorded");
     }
     let address = state.opened.backend.address();
-    let standings = if state.opened.repository.is_some() {
+    let statuses = if state.opened.repository.is_some() {
         by_key(context, &document, &address)?
     } else {
         context
@@ -39,7 +39,7 @@ pub fn list(context: &mut Context) -> Result<StateList> {
     Ok(StateList {
         address,
         document,
-        standings,
+        statuses,
     })
 }
 
@@ -48,17 +48,17 @@ fn by_key(
     context: &mut Context,
     document: &Document,
     address: &str,
-) -> Result<BTreeMap<String, Standing>> {
+) -> Result<BTreeMap<String, StackStatus>> {
     let counted = CountedStates::default();
-    let standings = context.standings_in(document, address.to_owned(), counted, false)?;
+    let statuses = context.statuses_in(document, address.to_owned(), counted, false)?;
     let pairs = EntryIndex::new(&context.project.stacks, document);
     let here = pairs
         .iter()
-        .map(|(stack, key)| (key.to_owned(), standings.stacks[&stack].clone()));
-    let missing = standings
+        .map(|(stack, key)| (key.to_owned(), statuses.stacks[&stack].clone()));
+    let missing = statuses
         .missing
         .into_iter()
-        .map(|(key, stack)| (key, stack.standing));
+        .map(|(key, stack)| (key, stack.status));
     Ok(here.chain(missing).collect())
 }
 
@@ -77,22 +77,23 @@ pub fn show(context: &mut Context) -> Result<ShownState> {
     let state = ProjectState::of(context)?;
     let document = state.opened.read_once()?;
     let backend = &state.opened.backend;
-    let record = match &document.lock {
-        Some(lock) => match backend.record(&lock.run) {
+    let mut age = None;
+    for holder in document.lock.iter().flat_map(Lock::holders) {
+        let found = match backend.record(&holder.run) {
             Err(error @ BackendReadError::Damaged { .. }) => {
                 // The lock is removed by its code, which this shows.
                 state.context.notices.warning(&error.to_string());
                 None
             }
-            found => found.map_err(from_read)?,
-        },
-        None => None,
-    };
+            found => found.map_err(from_read)?.and_then(|(_, age)| age),
+        };
+        age = age.into_iter().chain(found).min();
+    }
     Ok(ShownState {
         address: backend.address(),
         document,
         backups: backend.backups_by_timeline().map_err(from_store)?,
-        heard: record.and_then(|(_, age)| heard(age, state.clock.now())),
+        heard: heard(age, state.clock.now()),
     })
 }
 

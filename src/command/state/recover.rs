@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::record::journal::{Liveness, Runs};
 use crate::report::{DocumentChange, Written};
-use crate::state::lock::{self, UnlockError, Unlocked, Unlocking};
+use crate::state::lock::{self, RemovedLock, UnlockError, Unlocking};
 use crate::state::recover::{self as recovery, RecoverError, Recovery};
 use crate::state::run_record::RunChanges;
 use crate::state::writer::LocalCopy;
@@ -46,7 +46,7 @@ pub fn unlock(
                 Error::external(error).hint(elsewhere).hint(force)
             }
         })?;
-    let Unlocked {
+    let RemovedLock {
         lock,
         document,
         damage,

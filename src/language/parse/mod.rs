@@ -17,7 +17,7 @@ use hcl_edit::expr::Expression;
 use hcl_edit::{structure, template};
 
 use self::lower::{Lower, span};
-use self::skim::Skimmed;
+use self::skim::SkimmedBlock;
 pub use self::word::parse_word;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
@@ -62,7 +62,7 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
 
 /// Parses the pieces of a file between the blocks that are deferred; `None` if a piece has a syntax error.
 /// Deferred blocks are on lines of their own, so each piece is a body by itself.
-fn parse_around(file: FileId, text: &str, skimmed: Vec<Skimmed>) -> Option<Body> {
+fn parse_around(file: FileId, text: &str, skimmed: Vec<SkimmedBlock>) -> Option<Body> {
     let mut lowered = Body::default();
     let mut start = 0;
     let after = text.len()..text.len();

@@ -20,7 +20,7 @@ use crate::language::syntax::{DeferredBlock, Name};
 use crate::source::{FileId, Span};
 
 /// A block whose content can wait.
-pub(super) struct Skimmed {
+pub(super) struct SkimmedBlock {
     pub(super) block: DeferredBlock,
     /// Where it is, with the rest of its last line.
     pub(super) range: Range<usize>,
@@ -28,7 +28,7 @@ pub(super) struct Skimmed {
 
 /// Returns the top-level `globals` blocks whose content is well-formed, up to the first thing that is not
 /// recognised.
-pub(super) fn globals(file: FileId, text: &str) -> Vec<Skimmed> {
+pub(super) fn globals(file: FileId, text: &str) -> Vec<SkimmedBlock> {
     let mut found = Vec::new();
     if memmem::find(text.as_bytes(), b"globals").is_none() {
         return found;
@@ -64,7 +64,11 @@ impl Places {
 }
 
 /// Skips one block.
-fn top_level<'t>(text: &'t [u8], places: Places, found: &mut Vec<Skimmed>) -> Option<&'t [u8]> {
+fn top_level<'t>(
+    text: &'t [u8],
+    places: Places,
+    found: &mut Vec<SkimmedBlock>,
+) -> Option<&'t [u8]> {
     let start = blank_lines(text);
     let name = |name: &[u8], start, after| {
         Some(Name {
@@ -90,7 +94,7 @@ fn top_level<'t>(text: &'t [u8], places: Places, found: &mut Vec<Skimmed>) -> Op
     }
     let end = attributes(content)?;
     let after = end_of_line(end.strip_prefix(b"}")?)?;
-    found.push(Skimmed {
+    found.push(SkimmedBlock {
         block: DeferredBlock {
             kind,
             labels,

@@ -28,13 +28,13 @@ pub fn parse_word(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic>> {
                     ..lower.expr(&expr)
                 });
             };
-            Problem::LineFeed(at.saturating_sub(QUOTE.len()))
+            WordMistake::LineFeed(at.saturating_sub(QUOTE.len()))
         }
         // The word has ended the string, and continues as another expression.
-        Ok(_) => Problem::Quote(text.find('"').unwrap_or(text.len())),
-        Err(error) => Problem::find(text).unwrap_or_else(|| {
+        Ok(_) => WordMistake::Quote(text.find('"').unwrap_or(text.len())),
+        Err(error) => WordMistake::find(text).unwrap_or_else(|| {
             let offset = error.location().offset().saturating_sub(QUOTE.len());
-            Problem::Other(text.floor_char_boundary(offset.min(text.len())))
+            WordMistake::Other(text.floor_char_boundary(offset.min(text.len())))
         }),
     };
     Err(Box::new(problem.diagnostic(file)))
@@ -72,7 +72,7 @@ fn line_feed(expr: &Expression, quoted: &str) -> Option<usize> {
 }
 
 /// A common mistake.
-enum Problem {
+enum WordMistake {
     /// A quote without a backslash.
     Quote(usize),
     /// A backslash that begins no valid escape sequence.
@@ -85,27 +85,27 @@ enum Problem {
     Other(usize),
 }
 
-impl Problem {
+impl WordMistake {
     fn diagnostic(self, file: FileId) -> Diagnostic {
         let literally = "for a literal `${` or `%{`, write `$${` or `%%{`";
         let (at, label, help) = match self {
-            Problem::Quote(at) => (
+            WordMistake::Quote(at) => (
                 at..at + 1,
                 "this ends the word",
                 "with `--eval`, a word is the text inside a quoted string: write `\\\"`",
             ),
-            Problem::Escape(range) => (
+            WordMistake::Escape(range) => (
                 range,
                 "not an escape sequence",
                 "write `\\\\` for a backslash",
             ),
-            Problem::LineFeed(at) => (
+            WordMistake::LineFeed(at) => (
                 at..at,
                 "a string must end on the line where it begins",
                 "write `\\n` for a line feed",
             ),
-            Problem::Open(range) => (range, "this is never closed", literally),
-            Problem::Other(at) => (at..at, "the text from here on cannot be parsed", literally),
+            WordMistake::Open(range) => (range, "this is never closed", literally),
+            WordMistake::Other(at) => (at..at, "the text from here on cannot be parsed", literally),
         };
         Diagnostic::error(Code::Syntax, "this is not a template")
             .label(span(file, &at), label)
@@ -118,13 +118,13 @@ impl Problem {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match byte {
-                b'"' => return Some(Problem::Quote(at)),
-                b'\n' => return Some(Problem::LineFeed(at)),
+                b'"' => return Some(WordMistake::Quote(at)),
+                b'\n' => return Some(WordMistake::LineFeed(at)),
                 b'\\' => {
                     let length = escape_length(&text[at + 1..]);
                     let Some(length) = length else {
                         let next = text[at + 1..].chars().next().map_or(0, char::len_utf8);
-                        return Some(Problem::Escape(at..at + 1 + next));
+                        return Some(WordMistake::Escape(at..at + 1 + next));
                     };
                     at += length;
                 }
@@ -136,7 +136,7 @@ impl Problem {
                 b'$' | b'%' if bytes.get(at + 1) == Some(&b'{') => {
                     match closing(&bytes[at + 2..]) {
                         Some(length) => at += 1 + length,
-                        None => return Some(Problem::Open(at..at + 2)),
+                        None => return Some(WordMistake::Open(at..at + 2)),
                     }
                 }
                 _ => {}

@@ -18,22 +18,22 @@ pub const MAX_DEPTH: u16 = 200;
 
 /// How much a collection contains, counting all levels.
 #[derive(Debug, Clone, Copy)]
-struct Extent {
+struct CollectionSize {
     weight: u64,
     depth: u16,
 }
 
-impl Extent {
+impl CollectionSize {
     fn of<'v>(values: impl Iterator<Item = &'v Value>) -> Self {
-        let none = Extent {
+        let none = CollectionSize {
             weight: 1,
             depth: 0,
         };
-        let inner = values.fold(none, |extent, value| Extent {
+        let inner = values.fold(none, |extent, value| CollectionSize {
             weight: extent.weight.saturating_add(value.weight()),
             depth: extent.depth.max(value.depth()),
         });
-        Extent {
+        CollectionSize {
             depth: inner.depth.saturating_add(1),
             ..inner
         }
@@ -42,7 +42,7 @@ impl Extent {
 
 /// The elements of a tuple, list or set. They are cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Items(Arc<(Vec<Value>, Extent)>);
+pub struct Items(Arc<(Vec<Value>, CollectionSize)>);
 
 impl Items {
     pub(super) fn weight(&self) -> u64 {
@@ -57,7 +57,7 @@ impl Items {
 impl FromIterator<Value> for Items {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
         let items: Vec<Value> = items.into_iter().collect();
-        let extent = Extent::of(items.iter());
+        let extent = CollectionSize::of(items.iter());
         Items(Arc::new((items, extent)))
     }
 }
@@ -79,7 +79,7 @@ impl PartialEq for Items {
 /// The entries of an object or map, with keys in byte order, as HCL iterates over them. They are cheap
 /// to clone.
 #[derive(Debug, Clone)]
-pub struct ObjectEntries(Arc<(BTreeMap<Arc<str>, Value>, Extent)>);
+pub struct ObjectEntries(Arc<(BTreeMap<Arc<str>, Value>, CollectionSize)>);
 
 impl ObjectEntries {
     pub(super) fn weight(&self) -> u64 {
@@ -100,7 +100,7 @@ impl<K: Into<Arc<str>>> FromIterator<(K, Value)> for ObjectEntries {
 
 impl From<BTreeMap<Arc<str>, Value>> for ObjectEntries {
     fn from(entries: BTreeMap<Arc<str>, Value>) -> Self {
-        let mut extent = Extent::of(entries.values());
+        let mut extent = CollectionSize::of(entries.values());
         // A map takes more memory than a list, and each key has a place of its own.
         let keys = entries.keys().map(|key| 4 + key.len() as u64 / 8);
         extent.weight = extent.weight.saturating_add(8 + keys.sum::<u64>());

@@ -12,12 +12,12 @@ pub(super) enum CopyError {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Copied {
+pub(super) struct CopiedContent {
     pub(super) size: u64,
     pub(super) sha256: String,
 }
 
-pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Copied, CopyError> {
+pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<CopiedContent, CopyError> {
     let mut buffer = vec![0; 1 << 16];
     let mut hasher = Sha256::new();
     let mut size = 0;
@@ -36,5 +36,5 @@ pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<Copied, 
     let sha256 = digest.iter().fold(String::new(), |digits, byte| {
         digits + &format!("{byte:02x}")
     });
-    Ok(Copied { size, sha256 })
+    Ok(CopiedContent { size, sha256 })
 }

@@ -10,9 +10,9 @@ use rawzip::{
     ZipFileHeaderRecord,
 };
 
-use super::copy::{Copied, CopyError, copy};
+use super::copy::{CopiedContent, CopyError, copy};
 use super::error::{ArchiveFault, ArchiveProblem, ArchiveReadError, shown};
-use super::manifest::{Listed, Manifest};
+use super::manifest::{ListedFile, Manifest};
 use super::{
     FILE_MODE, FORMAT, MANIFEST_JSON, MOST_BYTES, MOST_JSON_BYTES, MOST_MANIFEST_BYTES, MOST_PLANS,
     PLAN_JSON, comment, entry_name, open_regular,
@@ -46,7 +46,7 @@ pub struct Archive {
 pub(super) struct ArchiveEntry {
     /// The position of its content.
     place: Range<u64>,
-    pub(super) listed: Listed,
+    pub(super) listed: ListedFile,
 }
 
 impl Archive {
@@ -122,7 +122,7 @@ impl Archive {
 
     /// If it succeeds, the content is verified.
     fn copy(&self, entry: &ArchiveEntry, to: &mut impl Write) -> Result<(), ArchiveFault> {
-        let Listed { name, size, sha256 } = &entry.listed;
+        let ListedFile { name, size, sha256 } = &entry.listed;
         let copied = copy_place(&self.zip, &entry.place, to)?;
         if copied.size == *size && copied.sha256 == *sha256 {
             Ok(())
@@ -136,7 +136,7 @@ fn copy_place(
     zip: &ZipArchive<FileReader>,
     place: &Range<u64>,
     to: &mut impl Write,
-) -> Result<Copied, ArchiveFault> {
+) -> Result<CopiedContent, ArchiveFault> {
     let mut content = RangeReader::new(zip.get_ref(), place.clone());
     copy(&mut content, to).map_err(|error| match error {
         CopyError::Read(error) => ArchiveFault::Io(error),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 use tempfile::NamedTempFile;
 
-use super::copy::{Copied, CopyError, copy};
+use super::copy::{CopiedContent, CopyError, copy};
 use super::error::shown;
-use super::manifest::{Listed, Manifest};
+use super::manifest::{ListedFile, Manifest};
 use super::{
     ArchiveWriteError, FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON,
     comment, entry_name, open_regular,
@@ -98,11 +98,13 @@ impl<'a> ArchiveDraft<'a> {
             return Err(unreadable(source, error));
         }
         let sha256 = copied.sha256;
-        self.manifest.entries.push(Listed { name, size, sha256 });
+        self.manifest
+            .entries
+            .push(ListedFile { name, size, sha256 });
         Ok(())
     }
 
-    fn put(&mut self, name: &str, content: &mut impl Read) -> Result<Copied, CopyError> {
+    fn put(&mut self, name: &str, content: &mut impl Read) -> Result<CopiedContent, CopyError> {
         let unwritten = |error| CopyError::Write(into_io(error));
         let entry = self.zip.new_file(name).unix_permissions(FILE_MODE);
         let (mut entry, config) = entry

@@ -27,14 +27,14 @@ use crate::language::evaluate::{Budget, EvalResult, EvalValue, NoValue, evaluate
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::project::lifecycle::{Condition, ConditionKind};
-use crate::project::namespaces::{Basis, ProjectNamespaces};
+use crate::project::namespaces::{NamespaceInputs, ProjectNamespaces};
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 use crate::selection::graph::Graph;
 
 pub struct Checker<'p> {
     project: &'p Project,
-    basis: Basis<'p>,
+    basis: NamespaceInputs<'p>,
     namespace: Option<String>,
     after: EarlierStacks<'p>,
     outputs: BTreeMap<StackIndex, StackOutputs>,

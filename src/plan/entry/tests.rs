@@ -14,9 +14,9 @@ const NONE: Driver<'static> = Driver {
     block: None,
 };
 
-fn known<'a>(standing: Option<&'a Standing>, differ: Option<&'a str>) -> StackFacts<'a> {
+fn known<'a>(status: Option<&'a StackStatus>, differ: Option<&'a str>) -> StackFacts<'a> {
     StackFacts {
-        standing,
+        status,
         driver: TERRAFORM,
         mode: StackMode::Manage,
         is_replaced: false,
@@ -55,14 +55,14 @@ const DIFFER: &str = "outputs of /net differ";
 #[test]
 fn entry_is_decided_by_state_and_tool() {
     use PlannedAction::{Adopt, NoOp, Update};
-    let never = Standing::Pending(Pending::NeverApplied);
+    let never = StackStatus::Pending(Pending::NeverApplied);
     let parts = vec!["config".to_owned()];
-    let other = Standing::Pending(Pending::Differs(Difference {
+    let other = StackStatus::Pending(Pending::Differs(Difference {
         parts,
         ..Difference::default()
     }));
-    let failed = Standing::Failed("failed");
-    let cases: [(Option<&Standing>, Option<&str>, _, _); 9] = [
+    let failed = StackStatus::Failed("failed");
+    let cases: [(Option<&StackStatus>, Option<&str>, _, _); 9] = [
         (
             None,
             None,
@@ -76,13 +76,13 @@ fn entry_is_decided_by_state_and_tool() {
             (Update, "not recorded"),
         ),
         (
-            Some(&Standing::Applied),
+            Some(&StackStatus::Applied),
             None,
             (NoOp, "unchanged"),
             (NoOp, "unchanged"),
         ),
         (
-            Some(&Standing::Applied),
+            Some(&StackStatus::Applied),
             Some(DIFFER),
             (NoOp, "normalised"),
             (Update, DIFFER),
@@ -108,20 +108,20 @@ fn entry_is_decided_by_state_and_tool() {
             (Update, "failed"),
         ),
         (
-            Some(&Standing::Running),
+            Some(&StackStatus::Running),
             None,
             (NoOp, "normalised"),
             (Update, "a run is working on it"),
         ),
     ];
-    for (standing, differ, without, with) in cases {
-        let known = known(standing, differ);
+    for (status, differ, without, with) in cases {
+        let known = known(status, differ);
         for (has_changes, (action, reason)) in [(false, without), (true, with)] {
             let expected = (action, reason.to_owned());
             assert_eq!(
                 decided(&known, has_changes),
                 expected,
-                "{standing:?} {differ:?}"
+                "{status:?} {differ:?}"
             );
         }
     }
@@ -131,16 +131,19 @@ fn entry_is_decided_by_state_and_tool() {
 fn entry_of_missing_stack_depends_on_its_record() {
     let gone = "recorded, but its Terraform state is empty";
     let cases = [
-        (Standing::Applied, gone),
-        (Standing::Failed("failed"), "failed; nothing exists"),
-        (Standing::Running, "a run is working on it; nothing exists"),
+        (StackStatus::Applied, gone),
+        (StackStatus::Failed("failed"), "failed; nothing exists"),
+        (
+            StackStatus::Running,
+            "a run is working on it; nothing exists",
+        ),
     ];
-    for (standing, expected) in cases {
+    for (status, expected) in cases {
         let nothing = DriverAnswer {
             exists: Some(false),
             ..answer(true)
         };
-        let known = known(Some(&standing), None);
+        let known = known(Some(&status), None);
         let (action, reason) = known.decide(AskedAction::Update, &nothing).unwrap();
         assert_eq!(
             (action, reason.text.as_str()),
@@ -165,7 +168,7 @@ fn entry_of_driver_without_plan_has_work_if_inputs_differ() {
     ] {
         let known = StackFacts {
             driver,
-            ..known(Some(&Standing::Applied), differ)
+            ..known(Some(&StackStatus::Applied), differ)
         };
         assert_eq!(
             decided(&known, true).0,
@@ -178,7 +181,7 @@ fn entry_of_driver_without_plan_has_work_if_inputs_differ() {
 
 #[test]
 fn entry_reason_prefers_the_stacks_own_changes() {
-    let applied = Some(&Standing::Applied);
+    let applied = Some(&StackStatus::Applied);
     let replaced = StackFacts {
         is_replaced: true,
         ..known(applied, Some(DIFFER))
@@ -219,7 +222,7 @@ fn entry_reason_prefers_the_stacks_own_changes() {
 
 #[test]
 fn entry_with_changes_and_equal_inputs_has_drift() {
-    let applied = Standing::Applied;
+    let applied = StackStatus::Applied;
     let unchanged = known(Some(&applied), None);
     let why = |known: &StackFacts<'_>| {
         let (action, reason) = known.decide(AskedAction::Update, &answer(true)).unwrap();

@@ -48,7 +48,7 @@ pub enum RelaxedEdge {
 
 /// Replaced stacks that are not destroyed before any stack changes that they run after.
 #[derive(Debug, Clone, Default)]
-pub struct Turnarounds {
+pub struct ReplacementOrder {
     /// Stacks that are created before the old ones are destroyed: the number of each, and of the
     /// old generation, which is not in this commit. No other stack that one of them runs after may
     /// be replaced.
@@ -74,9 +74,13 @@ impl OperationOrder {
     /// removed stacks, which can only be destroyed. Both may have groups after their stacks. Panics
     /// if they are about other stacks.
     pub fn new(works: &[StackWork], tree: &Precedence, recorded: &RecordedConstraints) -> Self {
-        OperationOrder::with_ties(works, tree, recorded, &Turnarounds::default(), |stack| {
-            stack
-        })
+        OperationOrder::with_ties(
+            works,
+            tree,
+            recorded,
+            &ReplacementOrder::default(),
+            |stack| stack,
+        )
     }
 
     /// Like [`Self::new`], for stacks that are not all numbered in path order: `ties` has the
@@ -85,13 +89,13 @@ impl OperationOrder {
         works: &[StackWork],
         tree: &Precedence,
         recorded: &RecordedConstraints,
-        turnarounds: &Turnarounds,
+        replacements: &ReplacementOrder,
         ties: impl Fn(usize) -> usize,
     ) -> Self {
-        let Turnarounds {
+        let ReplacementOrder {
             created_first,
             late,
-        } = turnarounds;
+        } = replacements;
         let n_stacks = works.len();
         assert!(tree.n_stacks() <= n_stacks, "one numbering for all");
         assert!(recorded.n_stacks >= n_stacks, "one numbering for all");

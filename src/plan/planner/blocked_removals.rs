@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::removals::{Removal, Removals};
 use super::subjects::{Drivers, StacksToPlan};
-use crate::change::{Standing, Standings};
+use crate::change::{StackStatus, StackStatuses};
 use crate::context::Context;
 use crate::driver::{Driver, Tool};
 use crate::plan::backends::StackBackend;
@@ -32,13 +32,13 @@ impl Context {
         &'l self,
         places: &BTreeMap<StackIndex, StackBackend>,
         document: &Document,
-        standings: &Standings,
+        statuses: &StackStatuses,
     ) -> Vec<(StackIndex, Driver<'l>)> {
         let drivers = Drivers::new(self, Some(document));
-        let standings = &standings.stacks;
+        let statuses = &statuses.stacks;
         let is_unknown = |stack: StackIndex, driver: &Driver<'_>| {
             let is_known = places.get(&stack).is_some_and(|place| place.now.is_some());
-            let is_applied = standings.get(&stack) == Some(&Standing::Applied);
+            let is_applied = statuses.get(&stack) == Some(&StackStatus::Applied);
             let entry = drivers.entry(stack).filter(|_| is_applied);
             // Terragrunt's backend cannot be known; what it has applied existed beside the others.
             let can_tell = driver.tool != Some(Tool::Terragrunt);
@@ -81,7 +81,7 @@ impl Context {
         removals: &mut Removals<'_>,
         places: &BTreeMap<StackIndex, StackBackend>,
         document: &Document,
-        standings: &Standings,
+        statuses: &StackStatuses,
     ) {
         let has_backend =
             |removal: &Removal<'_>| removal.may_be_destroyed() && removal.backend().is_some();
@@ -99,7 +99,7 @@ impl Context {
             }
         }
         let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for key in standings.missing.keys() {
+        for key in statuses.missing.keys() {
             let entry = document.stacks.get(key);
             if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
                 missing.entry(backend).or_default().push(key);
@@ -131,7 +131,7 @@ impl Context {
                 );
             } else {
                 let unknown = unknown
-                    .get_or_insert_with(|| self.of_unknown_backend(places, document, standings));
+                    .get_or_insert_with(|| self.of_unknown_backend(places, document, statuses));
                 let own = removal.entry.driver.as_deref();
                 let mut alike = unknown.iter().filter(|(_, driver)| is_alike(driver, own));
                 if let Some((other, _)) = alike.next() {
@@ -215,7 +215,7 @@ impl Context {
                 LEFT.to_owned()
             } else if is_kept(removals, holder) {
                 let word = command_line(&[name.as_str().into()]);
-                format!("fix what keeps that stack: `orch why {word}` shows it")
+                format!("`orch why {word}` shows why that stack is kept")
             } else {
                 PLAN_IT.to_owned()
             };

@@ -70,7 +70,7 @@ fn known<'a>(
     recorded: Option<&'a RecordedState>,
 ) -> StackFacts<'a> {
     StackFacts {
-        standing: recorded.and_then(|recorded| recorded.standings.stacks.get(&subject.stack)),
+        status: recorded.and_then(|recorded| recorded.statuses.stacks.get(&subject.stack)),
         driver: subject.driver,
         mode: context.project.stacks[subject.stack].mode,
         is_replaced: subject.is_replaced,
@@ -107,35 +107,35 @@ pub(super) fn needs<'s, 'p>(
 }
 
 /// The action for each stack, decided before the order is known.
-pub(super) struct Decisions(Vec<(StackIndex, Result<Decided, String>)>);
+pub(super) struct Decisions(Vec<(StackIndex, Result<DecidedAction, String>)>);
 
-struct Decided {
+struct DecidedAction {
     action: PlannedAction,
     reason: PlanReason,
     answer: DriverAnswer,
     has_drifted: bool,
 }
 
-impl Decided {
+impl DecidedAction {
     /// Adapts the decision if the stack was moved and is recorded under another path.
     fn moved(self, subject: &StackToPlan<'_>) -> Self {
         let from = subject.previous_path.as_deref().unwrap_or_default();
         let reason = |text: String| PlanReason::new(ReasonSource::State, text);
         match self.action {
-            PlannedAction::Adopt | PlannedAction::NoOp if subject.is_moved => Decided {
+            PlannedAction::Adopt | PlannedAction::NoOp if subject.is_moved => DecidedAction {
                 action: PlannedAction::NoOp,
                 reason: reason(format!("moved from {from}")),
                 ..self
             },
             // It is recorded, so it exists unless its tool denies that.
             PlannedAction::Create if subject.is_moved && self.answer.exists != Some(false) => {
-                Decided {
+                DecidedAction {
                     action: PlannedAction::Update,
                     reason: reason(format!("moved from {from}, and has changes")),
                     ..self
                 }
             }
-            PlannedAction::Update if subject.is_moved => Decided {
+            PlannedAction::Update if subject.is_moved => DecidedAction {
                 reason: reason(format!("moved from {from}, and has changes")),
                 ..self
             },
@@ -144,7 +144,7 @@ impl Decided {
     }
 }
 
-impl Decided {
+impl DecidedAction {
     /// Adds the commit that an allowed rollback reverts.
     fn reverts(mut self, subject: &StackToPlan<'_>) -> Self {
         if let Some(effect) = subject.reverts.as_ref().filter(|_| self.action.is_work()) {
@@ -164,7 +164,7 @@ pub(super) fn settle(
 ) -> Decisions {
     let settled = needs.iter().map(|needed| {
         let stack = needed.subject.stack;
-        let settled = |action: PlannedAction, reason: PlanReason| Decided {
+        let settled = |action: PlannedAction, reason: PlanReason| DecidedAction {
             action,
             reason,
             answer: DriverAnswer {
@@ -185,7 +185,7 @@ pub(super) fn settle(
             Decision::Ask(_, asked) => match answers.get(&context.project.stacks[stack].path) {
                 Some(Ok(answer)) => known(context, needed.subject, recorded)
                     .decide(*asked, answer)
-                    .map(|(action, reason)| Decided {
+                    .map(|(action, reason)| DecidedAction {
                         action,
                         reason: placed(context, needed.subject, action, reason),
                         answer: answer.clone(),
@@ -320,7 +320,7 @@ impl Decisions {
         };
         let decided = &mut self.0[position].1;
         let answer = decided.as_ref().map(|decided| decided.answer.clone());
-        *decided = Ok(Decided {
+        *decided = Ok(DecidedAction {
             action: PlannedAction::NoOp,
             reason: PlanReason::new(ReasonSource::Config, why),
             answer: answer.unwrap_or_default(),
@@ -359,7 +359,7 @@ impl Decisions {
 
     pub(super) fn working(&self) -> BTreeSet<StackIndex> {
         let settled = self.0.iter();
-        let is_working = |decided: &Result<Decided, String>| {
+        let is_working = |decided: &Result<DecidedAction, String>| {
             decided
                 .as_ref()
                 .is_ok_and(|decided| decided.action.is_work())
@@ -384,7 +384,7 @@ impl Decisions {
         for (stack, decided) in self.0 {
             let after = after.remove(&stack).unwrap_or_default();
             match decided {
-                Ok(Decided {
+                Ok(DecidedAction {
                     action,
                     reason,
                     answer,

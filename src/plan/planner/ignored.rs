@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{RecordedState, StacksToPlan};
-use crate::change::Standing;
+use crate::change::StackStatus;
 use crate::context::Context;
 use crate::plan::entry::IgnoredInputs;
 use crate::project::lifecycle::IgnoredChanges;
@@ -16,7 +16,7 @@ pub(super) fn ignored<'a>(
 ) -> Option<IgnoredInputs<'a>> {
     let rule = context.project.rules_of(stack).ignore_changes?;
     let (file, line) = context.project.sources.file_and_line(rule.span);
-    let names = recorded.standings.ignored.get(&stack);
+    let names = recorded.statuses.ignored.get(&stack);
     Some(IgnoredInputs {
         names: names.map_or(&[], Vec::as_slice),
         is_all: rule.value == IgnoredChanges::All,
@@ -33,9 +33,9 @@ pub(super) fn may_change(
     working: &BTreeSet<StackIndex>,
 ) -> Vec<StackIndex> {
     let stays = |stack: &StackIndex| {
-        let standing = recorded.and_then(|recorded| recorded.standings.stacks.get(stack));
+        let status = recorded.and_then(|recorded| recorded.statuses.stacks.get(stack));
         let rule = context.project.rules_of(*stack).ignore_changes;
-        standing == Some(&Standing::Applied)
+        status == Some(&StackStatus::Applied)
             && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
     };
     let stacks = subjects.all.iter().map(|subject| subject.stack);

@@ -98,7 +98,7 @@ impl<'d> Planner<'_, 'd> {
         let document = amended.as_ref().or(document);
         if request.is_kept {
             saved.extra = arguments(request.extra);
-            let recorded = document.zip(recorded.map(|it| &it.standings));
+            let recorded = document.zip(recorded.map(|it| &it.statuses));
             plans = context
                 .rest(&mut saved, &subjects, &removals, recorded, &asked)
                 .map_err(Error::external)?;
@@ -225,7 +225,7 @@ impl Context {
             mode: request.options.mode,
             options: request.requested(),
             commit: head,
-            state: recorded.map(|recorded| recorded.standings.base.clone()),
+            state: recorded.map(|recorded| recorded.statuses.base.clone()),
             entries,
             operations: order.operations(&self.project),
             relaxed: order.relaxed,
@@ -347,25 +347,17 @@ impl Context {
         let moves = self.moved_by_backend(&places, &recorded_entries, recorded);
         subjects.follow(&moves);
         removals.follow(&moves);
-        if let Some(RecordedState {
-            document,
-            standings,
-        }) = recorded
-        {
+        if let Some(RecordedState { document, statuses }) = recorded {
             // The recorded facts may already keep a stack: then its tool is not asked.
-            self.block_by_backends(removals, &places, document, standings);
+            self.block_by_backends(removals, &places, document, statuses);
         }
         let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
         let places = self.places(subjects, &recorded_entries, &asked);
         self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
         let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
         // Answers contain backends that are not recorded.
-        if let Some(RecordedState {
-            document,
-            standings,
-        }) = recorded
-        {
-            self.block_by_backends(removals, &places, document, standings);
+        if let Some(RecordedState { document, statuses }) = recorded {
+            self.block_by_backends(removals, &places, document, statuses);
         }
         Ok(ToolAnswers {
             asked,

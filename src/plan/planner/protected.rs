@@ -9,7 +9,7 @@ use super::subjects::{Drivers, StacksToPlan};
 use crate::context::Context;
 use crate::plan::entry::PlannedAction;
 use crate::plan::order::{NamedConstraints, RecordNode};
-use crate::plan::protection::{Protected, Protection, ProtectionRefusal};
+use crate::plan::protection::{ProtectedStack, Protection, ProtectionRefusal};
 use crate::plan::removal::{RemovalRole, held};
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode};
@@ -26,19 +26,19 @@ impl Context {
         subjects: &StacksToPlan<'_>,
         removals: &Removals<'_>,
         document: Option<&Document>,
-    ) -> Vec<Protected> {
+    ) -> Vec<ProtectedStack> {
         let stacks = &self.project.stacks;
         let protections = Protections::new(self, document);
         let here = settled
             .destroyed(subjects)
             .filter_map(|(stack, reason, destroyed)| {
-                Some(Protected {
+                Some(ProtectedStack {
                     stack: stacks[stack].path.clone(),
                     because: reason.text.clone(),
                     refusal: protections.refuse_here(stack, &destroyed)?,
                 })
             });
-        let mut protected: Vec<Protected> = here.collect();
+        let mut protected: Vec<ProtectedStack> = here.collect();
         for removal in &removals.all {
             let here = removal
                 .path
@@ -60,7 +60,7 @@ impl Context {
                     } else {
                         removal.path.clone()
                     };
-                    protected.extend(refusal.filter(is_new).map(|refusal| Protected {
+                    protected.extend(refusal.filter(is_new).map(|refusal| ProtectedStack {
                         stack,
                         because: removal.because(),
                         refusal,
@@ -108,7 +108,7 @@ impl Context {
     /// Keeps protected stacks and those that they run after; adds them to `blocked`.
     pub(super) fn skip_protected(
         &self,
-        protected: &[Protected],
+        protected: &[ProtectedStack],
         settled: &mut Decisions,
         removals: &mut Removals<'_>,
         document: Option<&Document>,

@@ -11,7 +11,7 @@ use crate::git::{CommitTree, GitError, Repository};
 use crate::path::StackPath;
 use crate::plan::SavedPlan;
 use crate::plan::protection::{
-    DestroyedPart, Destroyer, Guard, Protected, Protection, ProtectionRefusal, refusals,
+    DestroyedPart, Destroyer, Guard, ProtectedStack, Protection, ProtectionRefusal, refusals,
 };
 use crate::printable::printable;
 use crate::project::config::{RecordKind, RecordPatterns};
@@ -179,7 +179,7 @@ impl Head {
 }
 
 /// Prints why protected stacks are not destroyed; returns the exit status.
-pub fn refuse(context: &Context, destroyer: Destroyer, protected: &[Protected]) -> ExitStatus {
+pub fn refuse(context: &Context, destroyer: Destroyer, protected: &[ProtectedStack]) -> ExitStatus {
     let refusals = refusals(protected, destroyer);
     context
         .notices
@@ -189,7 +189,11 @@ pub fn refuse(context: &Context, destroyer: Destroyer, protected: &[Protected]) 
 
 impl Context {
     /// Returns the protected stacks that a saved plan would destroy, in whole or in part.
-    pub fn protected_in(&self, saved: &SavedPlan, document: Option<&Document>) -> Vec<Protected> {
+    pub fn protected_in(
+        &self,
+        saved: &SavedPlan,
+        document: Option<&Document>,
+    ) -> Vec<ProtectedStack> {
         let protections = Protections::new(self, document);
         let entries = saved
             .plan
@@ -198,7 +202,7 @@ impl Context {
             .filter(|entry| entry.blocked.is_none());
         let protected = entries.filter_map(|entry| {
             let destroyed = DestroyedPart::of_entry(entry)?;
-            Some(Protected {
+            Some(ProtectedStack {
                 stack: entry.stack.clone(),
                 because: entry.reason.text.clone(),
                 refusal: protections.refuse(&entry.stack, &destroyed)?,
@@ -218,9 +222,9 @@ impl Context {
         let protections = Protections::new(self, document);
         let all = DestroyedPart::unknown();
         let destroyed = self.destroyed_in_run(run, command)?.into_iter();
-        let protected: Vec<Protected> = destroyed
+        let protected: Vec<ProtectedStack> = destroyed
             .filter_map(|(stack, because)| {
-                Some(Protected {
+                Some(ProtectedStack {
                     stack: self.project.stacks[stack].path.clone(),
                     because,
                     refusal: protections.refuse_here(stack, &all)?,

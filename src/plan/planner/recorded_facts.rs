@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ask::{self, AskedTools, RemovedQuestions};
 use super::entries::needs;
 use super::{PlanRequest, RecordedState, StackToPlan, StacksToPlan};
-use crate::change::Standing;
+use crate::change::StackStatus;
 use crate::context::{Context, Entries};
 use crate::driver::Tool;
 use crate::error::Result;
@@ -122,7 +122,7 @@ impl Context {
         }
         for subject in &mut subjects.all {
             let stack = subject.stack;
-            let standing = recorded.standings.stacks.get(&stack);
+            let status = recorded.statuses.stacks.get(&stack);
             let Some((_, entry)) = entries.get(&stack) else {
                 continue;
             };
@@ -131,7 +131,7 @@ impl Context {
             };
             let is_as_before = match &applied.upstream {
                 Some(before) => {
-                    standing != Some(&Standing::Applied) || upstream.of(stack) == *before
+                    status != Some(&StackStatus::Applied) || upstream.of(stack) == *before
                 }
                 None => true,
             };
@@ -189,7 +189,7 @@ impl Context {
             return BTreeMap::new();
         };
         let mut by_place: BTreeMap<&str, (Vec<&str>, Vec<StackIndex>)> = BTreeMap::new();
-        for key in recorded.standings.missing.keys() {
+        for key in recorded.statuses.missing.keys() {
             let entry = recorded.document.stacks.get(key);
             if let Some(backend) = entry.and_then(|entry| entry.backend.as_deref()) {
                 by_place.entry(backend).or_default().0.push(key);

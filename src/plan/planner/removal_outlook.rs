@@ -50,25 +50,22 @@ impl Context {
         recorded: &RecordedState,
         keys: &[&str],
     ) -> Result<Vec<RemovalOutlook>> {
-        let RecordedState {
-            document,
-            standings,
-        } = recorded;
+        let RecordedState { document, statuses } = recorded;
         self.set_generations(document);
         let keeps_resources = |key: &str| {
-            let missing = standings.missing.get(key);
+            let missing = statuses.missing.get(key);
             missing.is_some_and(|missing| missing.leaving().is_some())
         };
         let is_forgotten = |key: &str| {
             keeps_resources(key) || document.stacks.get(key).is_none_or(is_only_forgotten)
         };
-        let missing = standings.missing.keys().filter(|key| !is_forgotten(key));
+        let missing = statuses.missing.keys().filter(|key| !is_forgotten(key));
         let paths = missing.filter_map(|key| StackPath::parse(key));
         // A stack of this commit at the same path reports the entry.
         let paths: Vec<StackPath> = paths
             .filter(|path| self.project.stacks.find(path).is_none())
             .collect();
-        let mut removals = Removals::to_destroy(document, &standings.missing, paths.iter());
+        let mut removals = Removals::to_destroy(document, &statuses.missing, paths.iter());
         self.block_as_planned(&mut removals, recorded)?;
         let actions = removals.going();
         let destroyed: BTreeSet<&str> = actions.keys().map(String::as_str).collect();
@@ -100,7 +97,7 @@ impl Context {
         };
         let name = |node: usize| record.name(project, node);
         let outlook = keys.iter().map(|key| {
-            let is_proven = standings
+            let is_proven = statuses
                 .missing
                 .get(*key)
                 .is_some_and(|it| it.evidence.is_ok());
@@ -140,10 +137,7 @@ impl Context {
         removals: &mut Removals<'_>,
         recorded: &RecordedState,
     ) -> Result<()> {
-        let RecordedState {
-            document,
-            standings,
-        } = recorded;
+        let RecordedState { document, statuses } = recorded;
         let entries = self.entries_of(document);
         let nothing = StacksToPlan {
             all: Vec::new(),
@@ -160,13 +154,13 @@ impl Context {
                 );
             }
         }
-        self.block_by_backends(removals, &places, document, standings);
+        self.block_by_backends(removals, &places, document, statuses);
         let mut commits = Commits::default();
         removals.check_out(self, &mut commits)?;
         let environments = removals.environments(&commits);
         removals.codes(self, Some(document), &commits, &environments, &[]);
         // The code has the backends that are not recorded.
-        self.block_by_backends(removals, &places, document, standings);
+        self.block_by_backends(removals, &places, document, statuses);
         self.keep_needed(removals, Some(document), &self.plannable(document));
         Ok(())
     }

@@ -227,12 +227,12 @@ impl Context {
         else {
             return Removals::default();
         };
-        let standings = &recorded.standings;
+        let statuses = &recorded.statuses;
         let mut removals = Removals {
-            absent: absent(&standings.missing),
+            absent: absent(&statuses.missing),
             ..Removals::default()
         };
-        for (key, missing) in &standings.missing {
+        for (key, missing) in &statuses.missing {
             let entry = recorded.document.stacks.get(key);
             let (Some(path), Some(entry)) = (StackPath::parse(key), entry) else {
                 self.notices.warning(&format!(

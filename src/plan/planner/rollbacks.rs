@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanRequest;
 use super::subjects::RecordedState;
-use crate::change::{Rollback, Standing};
+use crate::change::{Rollback, StackStatus};
 use crate::context::{Context, RollbackFlags};
 use crate::error::Result;
 use crate::plan::entry::PlanMode;
@@ -25,7 +25,7 @@ impl Context {
             return Ok(BTreeMap::new());
         };
         let is_planned = |stack: &StackIndex| {
-            let is_applied = recorded.standings.stacks.get(stack) == Some(&Standing::Applied);
+            let is_applied = recorded.statuses.stacks.get(stack) == Some(&StackStatus::Applied);
             let is_asked = !is_applied || request.options.is_full || replaced.contains(stack);
             is_asked && self.project.stacks[*stack].mode == StackMode::Manage
         };

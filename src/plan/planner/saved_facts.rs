@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::ask::AskedTools;
 use super::removals::Removals;
 use super::{StackToPlan, StacksToPlan};
-use crate::change::{Standing, Standings};
+use crate::change::{StackStatus, StackStatuses};
 use crate::context::Context;
 use crate::driver::{BadOutputs, Outputs};
 use crate::path::StackPath;
@@ -30,7 +30,7 @@ impl Context {
         saved: &mut SavedPlan,
         subjects: &StacksToPlan<'_>,
         removals: &Removals<'_>,
-        recorded: Option<(&Document, &Standings)>,
+        recorded: Option<(&Document, &StackStatuses)>,
         asked: &AskedTools,
     ) -> std::result::Result<Vec<PathBuf>, BadOutputs> {
         let document = recorded.map(|(document, _)| document);
@@ -67,9 +67,9 @@ impl Context {
             let stack = subject.stack;
             let answer = asked.answers.get(&entry.stack);
             let answer = answer.and_then(|answer| answer.as_ref().ok());
-            let standing = recorded.and_then(|(_, it)| it.stacks.get(&stack));
+            let status = recorded.and_then(|(_, it)| it.stacks.get(&stack));
             let is_pending = asked.answers.contains_key(&entry.stack)
-                || standing.is_some_and(|standing| *standing != Standing::Applied);
+                || status.is_some_and(|status| *status != StackStatus::Applied);
             if !has_effect(entry, is_pending) {
                 continue;
             }

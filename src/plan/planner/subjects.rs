@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::PlanRequest;
-use crate::change::{CountedStates, EntryIndex, Rollback, Standings};
+use crate::change::{CountedStates, EntryIndex, Rollback, StackStatuses};
 use crate::context::Context;
 use crate::driver::{Driver, ToolsOnPath, driver_of};
 use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
-use crate::plan::created_first::extend_as_recorded;
+use crate::plan::create_before_destroy::extend_as_recorded;
 use crate::plan::entry::PlanReason;
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, Stacks};
@@ -20,7 +20,7 @@ use crate::state::document;
 /// The state, and the status of each stack in it.
 pub struct RecordedState {
     pub document: document::Document,
-    pub standings: Standings,
+    pub statuses: StackStatuses,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -176,14 +176,11 @@ impl Context {
             self.forget_applies(request.only.unwrap_or_default(), &mut document);
         }
         let address = self.opened()?.backend.address();
-        let standings = self.standings_in(&document, address, counted, true)?;
+        let statuses = self.statuses_in(&document, address, counted, true)?;
         self.set_generations(&document);
         let (workspace, _) = self.parts();
         extend_as_recorded(&mut workspace.project, &workspace.graph, &document);
-        Ok(Some(RecordedState {
-            document,
-            standings,
-        }))
+        Ok(Some(RecordedState { document, statuses }))
     }
 
     /// Drops the recorded applies of stacks, so that only their resources count.

@@ -6,7 +6,7 @@ use super::{DoneOperations, OperationKey, PlanFacts, Stale, is_of_plan, mark, se
 use crate::path::StackPath;
 use crate::plan::saved::SavedPlan;
 use crate::project::stack::StackIndex;
-use crate::selection::graph::{Precedence, Towards};
+use crate::selection::graph::{Precedence, SearchDirection};
 
 /// For each stack, one that it runs after, directly or not, and that others have changed since.
 #[derive(Debug, Default)]
@@ -34,7 +34,9 @@ impl PlanFacts<'_> {
         };
         let stacks = self.present.project.stacks.iter();
         let of_run = stacks.filter_map(|(stack, declared)| {
-            let entry = self.entry(stack).filter(|entry| entry.is_of(&lock.run))?;
+            let entry = self
+                .entry(stack)
+                .filter(|entry| lock.holders().any(|holder| entry.is_of(&holder.run)))?;
             Some((declared.path.clone(), mark(entry)))
         });
         of_run.collect()
@@ -119,7 +121,9 @@ impl PlanFacts<'_> {
             return None;
         }
         let graph = self.present.graph;
-        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
+        let before = graph.relatives(stack, SearchDirection::Dependencies, |it| {
+            self.entry(it).is_some()
+        });
         let mut before = before.iter().map(|relative| relative.stack);
         let is_destroyed = |done: &(StackPath, OperationKey)| done.1 == OperationKey::Destroy;
         // Operations of the plan, by it or by others, explain the difference.

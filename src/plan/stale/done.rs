@@ -8,7 +8,7 @@ use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::saved::{SavedPlan, SavedStack};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::StackIndex;
-use crate::selection::graph::{Towards, Wave};
+use crate::selection::graph::{SearchDirection, Wave};
 use crate::state::document::{Document, Entry, RunAction as Written};
 
 /// Returns the keys of stacks whose last operation failed in a run of the plan, but not as part of
@@ -198,7 +198,7 @@ impl PlanFacts<'_> {
             let is_decided = all_have_ended || !after.has_more && named.all(has_ended);
             // A stack that failed to plan also leaves the records of later stacks unchanged.
             let is_waiting = || {
-                let before = graph.relatives(stack, Towards::Dependencies, |it| {
+                let before = graph.relatives(stack, SearchDirection::Dependencies, |it| {
                     undecided.contains_key(&it)
                 });
                 before.iter().any(|relative| open.contains(&relative.stack))
@@ -223,7 +223,9 @@ impl PlanFacts<'_> {
         else {
             return false;
         };
-        let before = graph.relatives(stack, Towards::Dependencies, |it| self.entry(it).is_some());
+        let before = graph.relatives(stack, SearchDirection::Dependencies, |it| {
+            self.entry(it).is_some()
+        });
         let is_known = before.iter().all(|relative| {
             let entry = self.entry(relative.stack);
             entry.is_some_and(|entry| entry.outputs.is_some() || !is_of_plan(entry, plan))

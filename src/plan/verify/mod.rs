@@ -15,7 +15,7 @@ use super::SavedPlan;
 use super::planner::Drivers;
 use super::progress::ProgressError;
 use super::stale::{CurrentFacts, DoneOperations, PlanFacts, Stale};
-use crate::change::{CountedStates, Standings, causes_since};
+use crate::change::{CountedStates, StackStatuses, causes_since};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::git::CommitId;
@@ -35,7 +35,7 @@ impl Verification<'_> {
         &self,
         context: &Context,
         document: Option<&Document>,
-        standings: Option<&Standings>,
+        statuses: Option<&StackStatuses>,
         progress: &mut DoneOperations,
     ) -> Result<()> {
         let project = &context.project;
@@ -44,7 +44,7 @@ impl Verification<'_> {
             graph: &context.graph,
             digests: context.state.input_digests.as_deref(),
             document,
-            missing: standings.map(|standings| &standings.missing),
+            missing: statuses.map(|statuses| &statuses.missing),
             is_later: self.is_from_file,
         };
         let drivers = Drivers::new(context, document);

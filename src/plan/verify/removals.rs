@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::todo::{RemainingWork, ToDestroy};
 use super::{Verification, explained};
-use crate::change::Standings;
+use crate::change::StackStatuses;
 use crate::context::Context;
 use crate::error::Result;
 use crate::path::StackPath;
@@ -18,17 +18,17 @@ use crate::state::document::Document;
 /// Returns the removed stacks to destroy, given the status of recorded stacks.
 pub fn removals_of<'d>(
     document: &'d Document,
-    standings: &Standings,
+    statuses: &StackStatuses,
     to_do: &RemainingWork<'_>,
 ) -> Removals<'d> {
     let stacks = to_do.removed.iter().map(|it| &it.entry.stack);
     // The kept resources of a forgotten stack need the stacks that it ran after.
     let leaves = |stack: &&StackPath| {
-        let missing = standings.missing.get(stack.as_str());
+        let missing = statuses.missing.get(stack.as_str());
         missing.is_some_and(|missing| missing.leaving().is_some())
     };
     let gone = to_do.forgotten.iter().filter(|stack| !leaves(stack));
-    Removals::to_destroy(document, &standings.missing, stacks).forgetting(gone)
+    Removals::to_destroy(document, &statuses.missing, stacks).forgetting(gone)
 }
 
 impl Verification<'_> {
@@ -37,7 +37,7 @@ impl Verification<'_> {
     pub fn check_removals(
         &self,
         context: &Context,
-        recorded: Option<(&Document, &Standings)>,
+        recorded: Option<(&Document, &StackStatuses)>,
         to_do: &RemainingWork<'_>,
         removals: &mut Removals<'_>,
         codes: &[RemovalCode<'_, '_>],
@@ -53,7 +53,7 @@ impl Verification<'_> {
         if !unknown.is_empty() {
             return Err(explained(&unknown));
         }
-        let Some((document, standings)) = recorded else {
+        let Some((document, statuses)) = recorded else {
             return Ok(());
         };
         let stacks = &context.project.stacks;
@@ -91,7 +91,7 @@ impl Verification<'_> {
                 places.entry(stack).or_default().recorded = recorded;
             }
         }
-        context.block_by_backends(removals, &places, document, standings);
+        context.block_by_backends(removals, &places, document, statuses);
         let with_generations = removals.with_generations(Some(document));
         let document = Some(with_generations.as_ref().unwrap_or(document));
         let applied: BTreeSet<StackIndex> = to_do

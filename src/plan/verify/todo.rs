@@ -112,6 +112,27 @@ impl<'p> RemainingWork<'p> {
         }
     }
 
+    /// Keeps only these operations, and the changes of records.
+    pub fn keep_only(
+        &mut self,
+        project: &Project,
+        operations: &BTreeSet<(StackPath, OperationKey)>,
+    ) {
+        let has = |stack: &StackPath, operation| operations.contains(&(stack.clone(), operation));
+        self.stacks.retain_mut(|it| {
+            let Some(stack) = it.stack.here() else {
+                return false;
+            };
+            let path = &project.stacks[stack].path;
+            it.work.destroy &= has(path, OperationKey::Destroy);
+            it.work.apply &= has(path, OperationKey::Apply);
+            it.is_late &= it.work.apply;
+            it.work != StackWork::default()
+        });
+        self.removed
+            .retain(|it| has(&it.entry.stack, OperationKey::Destroy));
+    }
+
     /// Drops all changes of records: nothing of the plan is approved.
     pub fn keep_records(&mut self) {
         self.records.clear();

@@ -53,7 +53,7 @@ pub(crate) struct Cli {
     )]
     pub(crate) chdir: Vec<PathBuf>,
 
-    /// Work in the root of the project, whatever the current directory
+    /// Work in the project root instead of the current directory
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) root: bool,
 

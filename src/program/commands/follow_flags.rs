@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use orch::plan::SavedPolicies;
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Policies")]
 pub(crate) struct FollowFlags {
     /// Whether trigger policies are evaluated [default: tracked]

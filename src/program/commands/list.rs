@@ -133,7 +133,7 @@ pub(super) fn list(chdir: &[PathBuf], args: &ListArgs) -> Result<ExitStatus> {
                 graph: &context.graph,
                 selection: &selection,
                 listed: &listed,
-                standings: query.recorded.as_ref().map(|it| &it.standings),
+                statuses: query.recorded.as_ref().map(|it| &it.statuses),
                 missing: &missing,
             };
             write_list(&mut out, project, &context.problems, &list)?;

@@ -7,11 +7,13 @@ pub(crate) mod command_line;
 mod completions;
 mod env;
 mod eval;
+mod export;
 mod follow_flags;
 mod format;
 mod globals;
 mod graph;
 mod help;
+mod job;
 mod list;
 mod man;
 mod neighbour_flags;
@@ -65,6 +67,10 @@ pub(crate) enum Command {
     Destroy(Box<apply::DestroyArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
+    Export(Box<export::ExportArgs>),
+    Job(job::JobArgs),
+    Work(job::WorkArgs),
+    Finish(job::FinishArgs),
     State(state::StateArgs),
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
@@ -104,6 +110,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Destroy(args) => apply::destroy(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
+        Command::Export(args) => export::export(&chdir, &args),
+        Command::Job(args) => job::job(&chdir, &args),
+        Command::Work(args) => job::work(&chdir, &args),
+        Command::Finish(args) => job::finish(&chdir, &args),
         Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
-use orch::selection::graph::Towards;
+use orch::selection::graph::SearchDirection;
 use orch::selection::select::{NeighbourChoice, Reach};
 
 /// The group of all these flags.
@@ -65,12 +65,12 @@ depth_flags! {
         /// Terramate's --include-all-dependents.
         include_dependents in ANY,
 
-        /// Select the stacks that run before the selected ones, instead of them
+        /// Replace the selected stacks by those that run before them
         ///
         /// At most DEPTH steps away. Terramate's --only-all-dependencies.
         only_dependencies in ONLY,
 
-        /// Select the stacks that run after the selected ones, instead of them
+        /// Replace the selected stacks by those that run after them
         ///
         /// At most DEPTH steps away. Terramate's --only-all-dependents.
         only_dependents in ONLY,
@@ -134,7 +134,7 @@ impl NeighbourArgs {
     /// Returns the requested neighbours, each with Terramate's name if the user gave that name.
     pub(super) fn reaches(&self) -> Vec<(Reach, Option<&'static str>)> {
         use NeighbourChoice::{Exclude, Include, Only};
-        use Towards::{Dependencies, Dependents};
+        use SearchDirection::{Dependencies, Dependents};
         let one = |flag: bool| flag.then_some(Depth::ONE);
         let theirs = &self.terramate;
         #[rustfmt::skip] // a table

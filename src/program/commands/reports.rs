@@ -220,6 +220,18 @@ fn target(file: &Path, typed: &Path) -> io::Result<Target> {
     Ok(Target::File(file))
 }
 
+/// Writes a file that has its old content until the new one is complete.
+pub(super) fn replace(
+    file: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, temporary(file)?);
+    content(&mut out)?;
+    let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    temporary.persist(file)?;
+    Ok(())
+}
+
 /// Creates a temporary file beside a file, with the permissions that the file has or would get.
 fn temporary(file: &Path) -> io::Result<tempfile::NamedTempFile> {
     let directory = file.parent().unwrap_or(Path::new("."));
@@ -313,13 +325,7 @@ impl Target {
                 content(&mut out)?;
                 out.flush()
             }
-            Target::File(file) => {
-                let mut out = BufWriter::with_capacity(1 << 16, temporary(file)?);
-                content(&mut out)?;
-                let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-                temporary.persist(file)?;
-                Ok(())
-            }
+            Target::File(file) => replace(file, content),
         }
     }
 }

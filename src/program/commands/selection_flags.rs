@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use orch::command::select::{MissingStacks, NameList, SelectionRequest, Status};
+use orch::command::select::{MissingStacks, NameList, SelectionRequest, StatusKind};
 use orch::command::why::without_changed;
 use orch::context::ChangeQuery;
 use orch::project::tag::{TagFilter, tag_problem};
@@ -25,12 +25,12 @@ pub(crate) const SEE_SELECTION: &str =
 pub(crate) struct SelectArgs {
     /// Only stacks that have changed since the base
     ///
-    /// A stack has changed if a file has changed that is in it, or that it watches, imports, links
-    /// to or uses in its Terraform or Terragrunt files. Uncommitted files count as well.
+    /// A stack has changed if one of its inputs has: a file in it, or a file that it watches,
+    /// imports, links to, or uses in its Terraform or Terragrunt files. Uncommitted files count too.
     ///
-    /// The base is the commit that the CI provider names; else, on the default branch at the tip of
-    /// the remote, the first parent of HEAD; else the merge base of HEAD and the default branch. If
-    /// the base is unknown, orch refuses. See `orch help changes`.
+    /// In CI, the provider names the base. Otherwise, it is the first parent of HEAD on the default
+    /// branch at the tip of the remote, and elsewhere the merge base of HEAD and the default branch.
+    /// If the base is unknown, orch refuses. See `orch help changes`.
     #[arg(short, long)]
     pub(crate) changed: bool,
 
@@ -54,11 +54,11 @@ pub(crate) struct SelectArgs {
     #[arg(long)]
     pub(crate) fetch: bool,
 
-    /// With --changed, count these files, whatever the configuration says
+    /// With --changed, count these files, overriding the configuration
     #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) enable_change_detection: Vec<ChangeSource>,
 
-    /// With --changed, do not count these files, whatever the configuration says
+    /// With --changed, do not count these files, overriding the configuration
     #[arg(long, value_enum, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) disable_change_detection: Vec<ChangeSource>,
 
@@ -102,7 +102,7 @@ pub(crate) struct SelectArgs {
     #[arg(long = "match", value_name = "GLOB")]
     pub(crate) globs: Vec<String>,
 
-    /// Exclude stacks whose path matches, whatever selects them (can be repeated)
+    /// Exclude stacks whose path matches, even if others want them (can be repeated)
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
 
@@ -144,7 +144,7 @@ impl SelectArgs {
         Ok(SelectionRequest {
             change,
             released: self.released.clone(),
-            statuses: self.status.iter().map(|word| word.status()).collect(),
+            statuses: self.status.iter().map(|word| word.kind()).collect(),
             fetches: self.fetch,
             missing: MissingStacks::Refused,
             explains: false,
@@ -237,14 +237,14 @@ pub(crate) enum StatusWord {
 }
 
 impl StatusWord {
-    pub(crate) fn status(self) -> Status {
+    pub(crate) fn kind(self) -> StatusKind {
         match self {
-            StatusWord::Running => Status::Running,
-            StatusWord::Failed => Status::Failed,
-            StatusWord::Pending => Status::Pending,
-            StatusWord::Applied => Status::Applied,
-            StatusWord::Removed => Status::Removed,
-            StatusWord::Absent => Status::Absent,
+            StatusWord::Running => StatusKind::Running,
+            StatusWord::Failed => StatusKind::Failed,
+            StatusWord::Pending => StatusKind::Pending,
+            StatusWord::Applied => StatusKind::Applied,
+            StatusWord::Removed => StatusKind::Removed,
+            StatusWord::Absent => StatusKind::Absent,
         }
     }
 }

@@ -16,9 +16,9 @@ use crate::program::error::Result;
 
 /// Check the whole project; warnings count as errors
 ///
-/// Checks all stacks and all trigger files of the project, whatever the current directory. Triggers for
-/// paths that are not stacks are ignored: they stay behind when stacks are removed, and `--changed`
-/// warns about those that would count.
+/// Checks all stacks and all trigger files of the project, from any directory. Triggers for paths that
+/// are not stacks are ignored: they are kept when stacks are removed, and `--changed` warns about those
+/// that would count.
 ///
 /// With -v, orch also counts the blocks of the project that only Terramate uses.
 #[derive(Debug, Args)]

@@ -42,7 +42,7 @@ pub(crate) struct WhyArgs {
     #[arg(long, value_name = "STACK", conflicts_with_all = selecting())]
     pub(crate) after: Option<String>,
 
-    /// Explain why the stack ran in this run, back to the beginning
+    /// Explain why the stack ran in this run, back to the first stack
     ///
     /// Shows the stacks that it followed, and the policies that asked for it. RUN is `last`, `last~1` for the
     /// run before it, or a unique beginning or end of a run id.

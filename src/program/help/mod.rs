@@ -38,7 +38,7 @@ macro_rules! topics {
 }
 
 /// In reading order for a new user.
-pub(crate) const TOPICS: [Topic; 40] = topics! {
+pub(crate) const TOPICS: [Topic; 41] = topics! {
     "selection": "Which stacks a command acts on",
     "changes": "Which stacks --changed selects, and the base",
     "triggers": "Stacks that count as changed, or not, without a change",
@@ -66,6 +66,7 @@ pub(crate) const TOPICS: [Topic; 40] = topics! {
     "generations": "Creating the new stack before the old one is destroyed",
     "drivers": "How a kind of stack is planned and applied",
     "pipelines": "Plan on a pull request, apply after the merge",
+    "engines": "One run as the jobs of GitLab, GitHub, Buildkite or make",
     "safeguards": "States of the repository in which nothing runs",
     "reports": "The result of a run, as a file for people or programs",
     "journal": "The record of a run, line by line",

@@ -145,7 +145,7 @@ pub(crate) fn read_one(
     problems: &mut Problems,
 ) -> Option<ParsedFile> {
     let reader = ProjectReader::new(files, found.sources.len());
-    let mut gathered = Gathered::default();
+    let mut gathered = GatheredFiles::default();
     let file = reader.read_file(&path.to_host(files.root), false, &mut gathered);
     for (path, problem) in gathered.sorted(&mut found.sources).problems {
         found.add(path, problem, problems);
@@ -154,11 +154,11 @@ pub(crate) fn read_one(
 }
 
 impl DiscoveredFiles {
-    fn add(&mut self, path: ProjectPath, problem: Problem, problems: &mut Problems) {
+    fn add(&mut self, path: ProjectPath, problem: ReadProblem, problems: &mut Problems) {
         self.broken.push(path);
         match problem {
-            Problem::Text(diagnostic) => problems.diagnostics.push(*diagnostic),
-            Problem::Unreadable(error) => problems.errors.push(error),
+            ReadProblem::Text(diagnostic) => problems.diagnostics.push(*diagnostic),
+            ReadProblem::Unreadable(error) => problems.errors.push(error),
         }
     }
 }
@@ -170,21 +170,21 @@ struct ProjectReader<'a> {
     /// Whether to list other files.
     lists: bool,
     next_file: AtomicU32,
-    gathered: Mutex<Gathered>,
+    gathered: Mutex<GatheredFiles>,
 }
 
 #[derive(Default)]
-struct Gathered {
+struct GatheredFiles {
     sources: Vec<(FileId, SourceFile)>,
     directories: Vec<Directory>,
     listed: Vec<(ProjectPath, DirectoryListing)>,
     left_out: Vec<ProjectPath>,
     nested_projects: Vec<ProjectPath>,
     /// The problems, each with its file or directory.
-    problems: Vec<(ProjectPath, Problem)>,
+    problems: Vec<(ProjectPath, ReadProblem)>,
 }
 
-enum Problem {
+enum ReadProblem {
     Text(Box<Diagnostic>),
     Unreadable(FileReadError),
 }
@@ -211,7 +211,7 @@ impl<'a> ProjectReader<'a> {
         }
     }
 
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+    fn gathered(&self) -> MutexGuard<'_, GatheredFiles> {
         self.gathered
             .lock()
             .expect("no task panics while it holds this")
@@ -298,14 +298,14 @@ impl<'a> ProjectReader<'a> {
     }
 
     fn read_batch(&self, batch: Vec<DirectoryFiles>) {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredFiles::default();
         for files in batch {
             self.read_directory(files, &mut gathered);
         }
         self.gathered().append(gathered);
     }
 
-    fn read_directory(&self, files: DirectoryFiles, gathered: &mut Gathered) {
+    fn read_directory(&self, files: DirectoryFiles, gathered: &mut GatheredFiles) {
         let DirectoryFiles {
             configuration: mut files,
             listed,
@@ -340,7 +340,12 @@ impl<'a> ProjectReader<'a> {
         }
     }
 
-    fn read_file(&self, host: &Path, plain: bool, gathered: &mut Gathered) -> Option<ParsedFile> {
+    fn read_file(
+        &self,
+        host: &Path,
+        plain: bool,
+        gathered: &mut GatheredFiles,
+    ) -> Option<ParsedFile> {
         let Some(path) = ProjectPath::from_host(self.root, host) else {
             gathered.problems.push(self.not_utf8(host));
             return None;
@@ -356,7 +361,9 @@ impl<'a> ProjectReader<'a> {
                 let diagnostic =
                     Diagnostic::error(Code::Unreadable, format!("`{}` {why}", path.relative()));
                 let diagnostic = Box::new(diagnostic.file(path.clone()).help(help));
-                gathered.problems.push((path, Problem::Text(diagnostic)));
+                gathered
+                    .problems
+                    .push((path, ReadProblem::Text(diagnostic)));
                 return None;
             }
         };
@@ -386,21 +393,21 @@ impl<'a> ProjectReader<'a> {
             Err(diagnostic) => {
                 gathered
                     .problems
-                    .push((path.clone(), Problem::Text(diagnostic)));
+                    .push((path.clone(), ReadProblem::Text(diagnostic)));
                 Arc::default()
             }
         };
         Some(ParsedFile { path, body })
     }
 
-    fn not_utf8(&self, host: &Path) -> (ProjectPath, Problem) {
+    fn not_utf8(&self, host: &Path) -> (ProjectPath, ReadProblem) {
         let message = format!("the path of `{}` is not UTF-8", host.display());
         let help = "rename it, or put an empty file `.orchskip` into the directory";
         let diagnostic = Box::new(Diagnostic::error(Code::Encoding, message).help(help));
-        (self.nearest(host), Problem::Text(diagnostic))
+        (self.nearest(host), ReadProblem::Text(diagnostic))
     }
 
-    fn unreadable(&self, host: &Path, source: io::Error) -> (ProjectPath, Problem) {
+    fn unreadable(&self, host: &Path, source: io::Error) -> (ProjectPath, ReadProblem) {
         let path = host.strip_prefix(self.root).unwrap_or(host);
         let path = if path.as_os_str().is_empty() {
             host
@@ -411,7 +418,7 @@ impl<'a> ProjectReader<'a> {
             path: path.display().to_string(),
             source,
         };
-        (self.nearest(host), Problem::Unreadable(error))
+        (self.nearest(host), ReadProblem::Unreadable(error))
     }
 
     /// Returns the path itself, or the nearest parent with a valid name.
@@ -425,8 +432,8 @@ impl<'a> ProjectReader<'a> {
     }
 }
 
-impl Gathered {
-    fn append(&mut self, mut other: Gathered) {
+impl GatheredFiles {
+    fn append(&mut self, mut other: GatheredFiles) {
         self.sources.append(&mut other.sources);
         self.directories.append(&mut other.directories);
         self.listed.append(&mut other.listed);

@@ -16,7 +16,7 @@ use crate::language::evaluate::Namespaces;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, TraversalStepKind, is_identifier};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
-use crate::pattern::{BadPattern, Pattern};
+use crate::pattern::{BadPattern, FilePattern};
 use crate::project::blocks::{elements, misplaced_block, no_labels, value, wrong_type};
 use crate::source::{Span, Spanned};
 
@@ -321,7 +321,7 @@ impl<'a> LifecycleReader<'a> {
             return wrong("names no file".to_owned(), help);
         }
         // Below this directory a relative glob leads less far up.
-        match Pattern::new(self.directory, glob) {
+        match FilePattern::new(self.directory, glob) {
             Ok(_) => None,
             Err(BadPattern::LeavesProject) => wrong(
                 "leads out of the project".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::progress::Used;
-use super::{Names, Place, ProjectNamespaces, Subject, undecided};
+use super::{EvaluationSubject, ExpressionPlace, Names, ProjectNamespaces, undecided};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{EvalResult, NamePath};
 use crate::language::value::Value;
@@ -109,8 +109,8 @@ impl Names<'_, '_> {
             diagnostic.label(path.whole_span(), label).help(help)
         };
         let stack = match (self.place, self.subject) {
-            (Place::Environment(_), Subject::Stack(stack)) => stack,
-            (_, Subject::Open) => return Err(undecided(STACKS, path.span)),
+            (ExpressionPlace::Environment(_), EvaluationSubject::Stack(stack)) => stack,
+            (_, EvaluationSubject::Open) => return Err(undecided(STACKS, path.span)),
             _ => {
                 return Err(wrong(
                     "`stacks` cannot be used here",

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::definition::Definition;
 use super::progress::{EvaluatedValue, Used};
 use super::scope::{GlobalItem, GlobalNode, GlobalScope};
-use super::{Names, NamesScope, Place, Subject, map};
+use super::{EvaluationSubject, ExpressionPlace, Names, NamesScope, map};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{EvalResult, EvalValue, NamePath, NoValue};
 use crate::language::value::Value;
@@ -25,7 +25,7 @@ pub(super) struct Lookup<'a, 'p> {
 }
 
 /// The value of an entry in the definition of an object around it.
-struct Under<'p> {
+struct EnclosingEntry<'p> {
     answer: EvalValue,
     definition: &'p GlobalDefinition,
 }
@@ -47,7 +47,7 @@ impl<'p> Lookup<'_, 'p> {
         };
         let mut walked = vec![first];
         // The value of the node's own definition, if it has one or gets one from above.
-        let mut under: Option<Under<'p>> = None;
+        let mut under: Option<EnclosingEntry<'p>> = None;
         // The last definition on the way that sets a name to `unset`, unless a later one sets a value.
         let mut unset: Option<&GlobalDefinition> = None;
         for &(name, span) in &path.rest[1..] {
@@ -76,9 +76,9 @@ impl<'p> Lookup<'_, 'p> {
                     .into());
             };
             under = match under {
-                Some(Under { answer, definition }) if inner.base.is_none() => {
+                Some(EnclosingEntry { answer, definition }) if inner.base.is_none() => {
                     let entry = answer.value.entries().and_then(|it| it.get(name).cloned());
-                    entry.map(|value| Under {
+                    entry.map(|value| EnclosingEntry {
                         answer: EvalValue { value, ..answer },
                         definition,
                     })
@@ -132,7 +132,7 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         first: &str,
         node: &Rc<GlobalNode<'p>>,
-        under: Option<Under<'p>>,
+        under: Option<EnclosingEntry<'p>>,
         span: Span,
     ) -> EvalResult<Option<EvalValue>> {
         if node.inner.is_empty() && !node.is_object {
@@ -153,12 +153,12 @@ impl<'p> Lookup<'_, 'p> {
         first: &str,
         node: &GlobalNode<'p>,
         span: Span,
-    ) -> EvalResult<Option<Under<'p>>> {
+    ) -> EvalResult<Option<EnclosingEntry<'p>>> {
         let Some(definition) = node.base else {
             return Ok(None);
         };
         let answer = self.evaluated(first, GlobalItem::Definition(definition), span)?;
-        Ok(answer.map(|answer| Under { answer, definition }))
+        Ok(answer.map(|answer| EnclosingEntry { answer, definition }))
     }
 
     /// Returns whether two definitions are in files of one directory, or both on the command line, and apply to the
@@ -175,7 +175,7 @@ impl<'p> Lookup<'_, 'p> {
         &self,
         first: &str,
         node: &Rc<GlobalNode<'p>>,
-        under: Option<Under<'p>>,
+        under: Option<EnclosingEntry<'p>>,
         span: Span,
     ) -> EvalResult<Option<EvalValue>> {
         let under = match node.base {
@@ -186,7 +186,7 @@ impl<'p> Lookup<'_, 'p> {
         let around = under.as_ref().map(|it| it.definition);
         let mut object: BTreeMap<Arc<str>, Value> = match under {
             None => BTreeMap::new(),
-            Some(Under { answer, .. }) => match answer.value.entries() {
+            Some(EnclosingEntry { answer, .. }) => match answer.value.entries() {
                 Some(entries) => (**entries).clone(),
                 None if node.inner.values().any(|inner| inner.adds()) => {
                     return Err(not_an_object(node, &answer).into());
@@ -208,7 +208,7 @@ impl<'p> Lookup<'_, 'p> {
                 below
                     .filter(|_| inner.base.is_none())
                     .zip(around)
-                    .map(|(value, definition)| Under {
+                    .map(|(value, definition)| EnclosingEntry {
                         answer: value.into(),
                         definition,
                     });
@@ -289,7 +289,7 @@ impl<'p> Lookup<'_, 'p> {
         let progress = &self.names.progress;
         let fresh = (!progress.is_shared.get()).then(|| self.names.budget.fresh());
         let names = Names {
-            subject: Subject::Open,
+            subject: EvaluationSubject::Open,
             scope: NamesScope::Given(scope.clone()),
             budget: fresh.as_ref().unwrap_or(self.names.budget),
             ..*self.names
@@ -329,7 +329,7 @@ impl<'p> Lookup<'_, 'p> {
         span: Span,
     ) -> EvalResult<Option<EvalValue>> {
         let names = Names {
-            place: Place::Globals,
+            place: ExpressionPlace::Globals,
             scope: self.names.scope.clone(),
             ..*self.names
         };

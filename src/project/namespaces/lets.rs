@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::definition::Definition;
 use super::progress::{EvaluatedValue, Used};
-use super::{Names, Place};
+use super::{ExpressionPlace, Names};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{EvalResult, EvalValue, NamePath};
 use crate::language::value::Value;
@@ -17,9 +17,11 @@ impl<'p> Names<'_, 'p> {
     /// Returns the part of `let` that a path leads to.
     pub(super) fn lets(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
         let lets = match self.place {
-            Place::Environment(lets) => lets,
-            Place::Command => return Err(unavailable("outside of `run.env`", path).into()),
-            Place::Globals => return Err(unavailable("in `globals`", path).into()),
+            ExpressionPlace::Environment(lets) => lets,
+            ExpressionPlace::Command => {
+                return Err(unavailable("outside of `run.env`", path).into());
+            }
+            ExpressionPlace::Globals => return Err(unavailable("in `globals`", path).into()),
         };
         let Some(&(name, span)) = path.rest.first() else {
             return self.all_lets(lets, path.span);

@@ -45,13 +45,13 @@ use crate::source::Span;
 
 /// The namespaces that all stacks of a project share.
 pub struct ProjectNamespaces<'p> {
-    basis: Basis<'p>,
+    basis: NamespaceInputs<'p>,
     scopes: GlobalScopes<'p>,
 }
 
 /// The inputs of the namespaces, before anything is evaluated.
 #[derive(Clone)]
-pub(crate) struct Basis<'p> {
+pub(crate) struct NamespaceInputs<'p> {
     project: &'p Project,
     /// The files, if they are not those on disk.
     tree: Option<&'p dyn FileTree>,
@@ -66,14 +66,14 @@ pub(crate) struct Basis<'p> {
     is_portable: bool,
 }
 
-impl Basis<'_> {
+impl NamespaceInputs<'_> {
     pub(crate) fn generations(&self) -> &Generations {
         &self.generations
     }
 }
 
-impl<'p> From<Basis<'p>> for ProjectNamespaces<'p> {
-    fn from(basis: Basis<'p>) -> Self {
+impl<'p> From<NamespaceInputs<'p>> for ProjectNamespaces<'p> {
+    fn from(basis: NamespaceInputs<'p>) -> Self {
         let scopes = GlobalScopes::default();
         ProjectNamespaces { basis, scopes }
     }
@@ -93,7 +93,7 @@ impl<'p> ProjectNamespaces<'p> {
         host_environment: impl Iterator<Item = (String, String)>,
     ) -> Self {
         let env = host_environment.map(|(name, value)| (name, Value::string(value)));
-        Basis {
+        NamespaceInputs {
             project,
             tree: None,
             env: Value::object(env),
@@ -145,7 +145,7 @@ impl<'p> ProjectNamespaces<'p> {
     }
 
     /// Returns the inputs, from which another thread can create the same namespaces.
-    pub(crate) fn basis(&self) -> &Basis<'p> {
+    pub(crate) fn basis(&self) -> &NamespaceInputs<'p> {
         &self.basis
     }
 
@@ -163,15 +163,19 @@ impl<'p> ProjectNamespaces<'p> {
 
     pub fn of_stack(&self, stack: StackIndex) -> StackNamespaces<'_, 'p> {
         let stack = &self.basis.project.stacks[stack];
-        self.namespaces(Subject::Stack(stack), stack.path.directory())
+        self.namespaces(EvaluationSubject::Stack(stack), stack.path.directory())
     }
 
     /// Returns the namespaces of a directory that is not a stack: they lack the metadata of one.
     pub fn of_directory(&self, directory: &'p ProjectPath) -> StackNamespaces<'_, 'p> {
-        self.namespaces(Subject::Directory(directory), directory)
+        self.namespaces(EvaluationSubject::Directory(directory), directory)
     }
 
-    fn namespaces(&self, subject: Subject<'p>, directory: &ProjectPath) -> StackNamespaces<'_, 'p> {
+    fn namespaces(
+        &self,
+        subject: EvaluationSubject<'p>,
+        directory: &ProjectPath,
+    ) -> StackNamespaces<'_, 'p> {
         StackNamespaces {
             project: self,
             subject,
@@ -197,7 +201,7 @@ impl<'p> ProjectNamespaces<'p> {
 #[derive(Debug)]
 pub struct StackNamespaces<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
-    subject: Subject<'p>,
+    subject: EvaluationSubject<'p>,
     directory: ProjectPath,
     /// The globals that apply, once an expression has used one.
     scope: OnceCell<Option<Rc<GlobalScope<'p>>>>,
@@ -210,8 +214,8 @@ pub struct StackNamespaces<'a, 'p> {
 
 /// The subject of an evaluation.
 #[derive(Debug, Clone, Copy)]
-enum Subject<'p> {
-    /// Any stack: values that depend on it are undecided.
+enum EvaluationSubject<'p> {
+    /// Any stack: values that depend on it are unknown.
     Open,
     Stack(&'p Stack),
     /// A directory that is not a stack.
@@ -219,7 +223,7 @@ enum Subject<'p> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place<'p> {
+enum ExpressionPlace<'p> {
     Command,
     /// In `run.env`, or in `lets` beside it: the definitions that `let` has there.
     Environment(&'p [LetDefinition]),
@@ -234,7 +238,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         scope.as_ref()
     }
 
-    fn names(&self, place: Place<'p>) -> Names<'_, 'p> {
+    fn names(&self, place: ExpressionPlace<'p>) -> Names<'_, 'p> {
         Names {
             project: self.project,
             subject: self.subject,
@@ -249,12 +253,12 @@ impl<'p> StackNamespaces<'_, 'p> {
 
     /// Evaluates an expression from the command line for this stack.
     pub fn evaluate(&self, expr: &Expr) -> EvalResult<EvalValue> {
-        self.names(Place::Command).evaluate(expr)
+        self.names(ExpressionPlace::Command).evaluate(expr)
     }
 
     /// Returns the names that conditions of this stack have: those of a variable without `let`.
     pub fn of_conditions(&self) -> impl Namespaces {
-        self.names(Place::Environment(&[]))
+        self.names(ExpressionPlace::Environment(&[]))
     }
 
     /// Evaluates the expression of a variable for this stack, with these definitions as `let`.
@@ -263,7 +267,8 @@ impl<'p> StackNamespaces<'_, 'p> {
         expr: &Expr,
         lets: &'p [LetDefinition],
     ) -> EvalResult<EvalValue> {
-        self.names(Place::Environment(lets)).evaluate(expr)
+        self.names(ExpressionPlace::Environment(lets))
+            .evaluate(expr)
     }
 
     /// Does the same as [`Self::evaluate_variable`], and also returns the inputs of the value.
@@ -290,7 +295,7 @@ impl<'p> StackNamespaces<'_, 'p> {
         let Some(first) = definitions.first() else {
             return Ok(None);
         };
-        let names = self.names(Place::Command);
+        let names = self.names(ExpressionPlace::Command);
         let lookup = Lookup {
             scope,
             names: &names,
@@ -314,13 +319,13 @@ enum NamesScope<'a, 'p> {
 
 struct Names<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
-    subject: Subject<'p>,
+    subject: EvaluationSubject<'p>,
     scope: NamesScope<'a, 'p>,
     own: &'a EvaluatedValues<'p>,
     progress: &'a EvaluationProgress<'p>,
     metadata: &'a OnceCell<Value>,
     budget: &'a Budget,
-    place: Place<'p>,
+    place: ExpressionPlace<'p>,
 }
 
 impl<'p> Names<'_, 'p> {
@@ -353,7 +358,7 @@ impl<'p> Names<'_, 'p> {
             basis.generations.ask();
         }
         match self.subject {
-            Subject::Stack(stack) => {
+            EvaluationSubject::Stack(stack) => {
                 let all = || {
                     let mut all = of_project();
                     let generation = basis.generations.of(&stack.path);
@@ -362,11 +367,11 @@ impl<'p> Names<'_, 'p> {
                 };
                 Ok(self.metadata.get_or_init(all).clone())
             }
-            Subject::Open if needs_stack => {
+            EvaluationSubject::Open if needs_stack => {
                 let name = format!("{}.stack", path.name);
                 Err(undecided(&name, path.span))
             }
-            Subject::Directory(directory) if needs_stack && entry.is_some() => {
+            EvaluationSubject::Directory(directory) if needs_stack && entry.is_some() => {
                 let message = format!("`{directory}` is not a stack");
                 let diagnostic = Diagnostic::error(Code::UnavailableName, message)
                     .label(path.whole_span(), "only a stack has this");
@@ -374,12 +379,14 @@ impl<'p> Names<'_, 'p> {
                     .help("evaluate it in a stack, or choose one with `--stack`")
                     .into())
             }
-            Subject::Open | Subject::Directory(_) => Ok(Value::object(of_project())),
+            EvaluationSubject::Open | EvaluationSubject::Directory(_) => {
+                Ok(Value::object(of_project()))
+            }
         }
     }
 
     fn env(&self, path: &NamePath) -> EvalResult {
-        if matches!(self.place, Place::Globals) {
+        if matches!(self.place, ExpressionPlace::Globals) {
             let message = "`env` cannot be used in `globals`";
             let diagnostic = Diagnostic::error(Code::UnavailableName, message)
                 .label(path.span, "globals do not depend on the machine");
@@ -413,11 +420,13 @@ impl<'p> Names<'_, 'p> {
     /// Returns the `each` of the instance.
     fn each(&self, path: &NamePath) -> EvalResult {
         match self.subject {
-            Subject::Stack(Stack {
+            EvaluationSubject::Stack(Stack {
                 each: Some(each), ..
             }) => Ok(each.clone()),
-            Subject::Stack(_) | Subject::Directory(_) => Err(no_each(path).into()),
-            Subject::Open => Err(undecided("each", path.span)),
+            EvaluationSubject::Stack(_) | EvaluationSubject::Directory(_) => {
+                Err(no_each(path).into())
+            }
+            EvaluationSubject::Open => Err(undecided("each", path.span)),
         }
     }
 
@@ -458,7 +467,7 @@ impl Namespaces for Names<'_, '_> {
 
     fn names(&self) -> Vec<&str> {
         let mut names = vec!["each", "env", "global", "orch", "terramate"];
-        if matches!(self.place, Place::Environment(_)) {
+        if matches!(self.place, ExpressionPlace::Environment(_)) {
             names.extend(["let", generations::STACKS]);
         }
         names
@@ -466,9 +475,9 @@ impl Namespaces for Names<'_, '_> {
 
     fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
         let directory = match self.subject {
-            Subject::Open => None,
-            Subject::Stack(stack) => Some(stack.path.directory()),
-            Subject::Directory(directory) => Some(directory),
+            EvaluationSubject::Open => None,
+            EvaluationSubject::Stack(stack) => Some(stack.path.directory()),
+            EvaluationSubject::Directory(directory) => Some(directory),
         };
         let files = ProjectFiles::new(self.project.files(), directory);
         let surroundings = FunctionContext {

@@ -9,7 +9,7 @@ use walkdir::WalkDir;
 use super::Stacks;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
-use crate::pattern::{BadPattern, Pattern};
+use crate::pattern::{BadPattern, FilePattern};
 use crate::project::discover::{FileKind, SourceTree};
 use crate::source::Spanned;
 
@@ -19,14 +19,14 @@ pub enum Watch {
     /// One file, which need not exist: it may be deleted, or about to be created.
     File(ProjectPath),
     /// All files that match.
-    Pattern(Pattern),
+    FilePattern(FilePattern),
 }
 
 impl fmt::Display for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Watch::File(path) => write!(f, "{path}"),
-            Watch::Pattern(pattern) => write!(f, "{pattern}"),
+            Watch::FilePattern(pattern) => write!(f, "{pattern}"),
         }
     }
 }
@@ -63,8 +63,8 @@ pub(super) fn watched(
             let below = written.trim_end_matches('/');
             diagnostic.help(format!("for everything below it, write `{below}/**`"))
         }
-        _ if Pattern::is_pattern(written) => match Pattern::new(stack, written) {
-            Ok(pattern) => return spanned(Watch::Pattern(pattern)),
+        _ if FilePattern::is_pattern(written) => match FilePattern::new(stack, written) {
+            Ok(pattern) => return spanned(Watch::FilePattern(pattern)),
             Err(BadPattern::LeavesProject) => leaves_project(entry),
             Err(BadPattern::Syntax(problem)) => {
                 let message = format!("`{written}` is not a pattern of file names");
@@ -91,7 +91,7 @@ fn leaves_project(entry: &Spanned<String>) -> Diagnostic {
 
 /// Returns a warning for each entry of `watch` that names nothing that exists.
 pub fn unmatched(stacks: &Stacks, root: &Path) -> Vec<Diagnostic> {
-    let mut open: Vec<(&Spanned<Watch>, &Pattern)> = Vec::new();
+    let mut open: Vec<(&Spanned<Watch>, &FilePattern)> = Vec::new();
     let mut problems = Vec::new();
     for (_, stack) in stacks.iter() {
         for entry in &stack.watch {
@@ -104,7 +104,7 @@ pub fn unmatched(stacks: &Stacks, root: &Path) -> Vec<Diagnostic> {
                     );
                 }
                 Watch::File(_) => {}
-                Watch::Pattern(pattern) => open.push((entry, pattern)),
+                Watch::FilePattern(pattern) => open.push((entry, pattern)),
             }
         }
     }
@@ -129,7 +129,7 @@ pub fn unmatched(stacks: &Stacks, root: &Path) -> Vec<Diagnostic> {
 }
 
 fn matched(
-    patterns: &[(&Spanned<Watch>, &Pattern)],
+    patterns: &[(&Spanned<Watch>, &FilePattern)],
     directory: &Path,
     root: &Path,
 ) -> HashSet<usize> {

@@ -67,7 +67,7 @@ impl Failures {
         failed.is_retried = is_asked_for && evaluated.state == "FAILED" && !is_destroy;
     }
 
-    pub(super) fn stand(&self) -> bool {
+    pub(super) fn has_unresolved(&self) -> bool {
         self.turns.values().any(|failed| !failed.is_retried)
     }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::change::{Since, SinceBase};
+use crate::change::{Baseline, ChangeBase};
 
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
@@ -209,13 +209,13 @@ pub struct BaseRecord {
 
 impl BaseRecord {
     /// Returns the journal's form of a base.
-    pub fn of(since: &Since) -> Self {
+    pub fn of(since: &Baseline) -> Self {
         match &since.base {
-            SinceBase::Commit(base) => BaseRecord {
+            ChangeBase::Commit(base) => BaseRecord {
                 commit: Some(base.commit.to_string()),
                 reason: base.reason.clone(),
             },
-            SinceBase::Applied(base) => BaseRecord {
+            ChangeBase::Applied(base) => BaseRecord {
                 commit: None,
                 reason: base.to_string(),
             },

@@ -44,7 +44,9 @@ pub use self::read::JournalError;
 pub use self::record::{
     AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
 };
-pub use self::runs::{Brief, FindError, Liveness, Pruned, RunStatus, Runs, UnreadRun, run_folder};
+pub use self::runs::{
+    Brief, FindError, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, run_folder,
+};
 pub use self::turns::{TurnOutcome, TurnRecord};
 pub use self::write::{Journal, line};
 

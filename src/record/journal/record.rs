@@ -350,13 +350,15 @@ impl RunRecord {
     }
 
     /// Returns whether a turn failed without a successful retry, regardless of later turns of its stack.
-    pub fn has_standing_failure(&self) -> bool {
-        self.stacks.iter().any(|stack| stack.failures.stand())
+    pub fn has_unresolved_failure(&self) -> bool {
+        self.stacks
+            .iter()
+            .any(|stack| stack.failures.has_unresolved())
     }
 
     /// Makes a failed turn without a successful retry decide the result of its stack, as it decides that of the run:
     /// the last turn shows the work that is left, but reports show the failure.
-    pub fn let_failures_stand(&mut self) {
+    pub fn show_unresolved_failures(&mut self) {
         for stack in &mut self.stacks {
             let is_hidden =
                 matches!(stack.state, StackState::Ended(_)) && !stack.state.is_failure();

@@ -1,7 +1,6 @@
 //! All recorded runs of a project.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, EndedTurnRecord, Finished};
-use super::header::{Header, PLAN_FOLLOW_UPS, arguments};
+use super::header::{Header, PLAN_FOLLOW_UPS};
 use super::read::{JournalError, read, read_ends};
 use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
@@ -141,7 +140,7 @@ fn age(wanted: &str) -> Option<usize> {
 }
 
 #[derive(Debug, Default)]
-pub struct Pruned {
+pub struct PrunedRuns {
     /// The ids of the removed runs.
     pub removed: Vec<String>,
     pub left: usize,
@@ -278,7 +277,7 @@ impl Runs {
             // A stack may have had several turns, and others may have been added.
             _ => {
                 let mut record = self.record(id)?;
-                record.let_failures_stand();
+                record.show_unresolved_failures();
                 (record.stacks.len(), record.counts())
             }
         };
@@ -355,10 +354,10 @@ impl Runs {
 
     /// Removes all runs but the newest ones, those that are or may be in progress, and those that have
     /// left something to recover.
-    pub fn prune(&self, keep: usize) -> Pruned {
-        let mut pruned = Pruned {
+    pub fn prune(&self, keep: usize) -> PrunedRuns {
+        let mut pruned = PrunedRuns {
             left: self.ids.len(),
-            ..Pruned::default()
+            ..PrunedRuns::default()
         };
         for id in self.ids.iter().skip(keep) {
             if self.liveness(id) != Liveness::Gone || self.is_to_recover(id) {
@@ -410,16 +409,15 @@ impl Runs {
         }
     }
 
-    /// Returns how long the command took in each stack when it last succeeded there. Reads only the newest runs of
-    /// the same command, and ignores unreadable ones.
-    pub fn past_durations(&self, command: &[OsString], is_eval: bool) -> HashMap<String, Duration> {
-        let command = arguments(command);
+    /// Returns how long each stack took when it last succeeded in a run with such a header. Reads only the newest
+    /// runs, and ignores unreadable ones.
+    pub fn past_durations(&self, is_alike: impl Fn(&Header) -> bool) -> HashMap<String, Duration> {
         let mut durations = HashMap::new();
         for id in self.ids.iter().take(MAX_PAST) {
             let Ok(record) = self.record(id) else {
                 continue;
             };
-            if record.header.command != command || record.header.eval != is_eval {
+            if !is_alike(&record.header) {
                 continue;
             }
             for stack in record.stacks {

@@ -158,7 +158,8 @@ fn past_durations_are_the_newest_of_the_same_command() {
         run(number, "apply", &[]);
     }
     let runs = Runs::find(place).unwrap();
-    let durations = runs.past_durations(&["plan".into()], false);
+    let command = arguments(&["plan".into()]);
+    let durations = runs.past_durations(|header| header.command == command);
     let of = |stack: &str| durations.get(stack).copied();
     assert_eq!(of("/a"), Some(Duration::from_millis(3)));
     assert_eq!(of("/b"), Some(Duration::from_millis(2)));

@@ -99,9 +99,9 @@ fn part<C: Content>(content: &C, limit: usize) -> String {
         let sharers = (n_quotes - number).min(room / C::LEAST_QUOTED).max(1);
         let share = (room / sharers).max(C::LEAST_QUOTED).min(room);
         match quote_within(content, number, share) {
-            Quoted::Nothing => {}
-            Quoted::NoRoom => n_unquoted += 1,
-            Quoted::Folded(quote) => {
+            QuotedOutput::Nothing => {}
+            QuotedOutput::NoRoom => n_unquoted += 1,
+            QuotedOutput::Folded(quote) => {
                 room -= quote.len();
                 quotes += &quote;
             }
@@ -160,7 +160,7 @@ fn take_rows<C: Content>(
 }
 
 /// The output of a stack.
-enum Quoted {
+enum QuotedOutput {
     Nothing,
     /// It does not fit.
     NoRoom,
@@ -169,18 +169,18 @@ enum Quoted {
 }
 
 /// Returns the folded output of a stack, at most this many bytes.
-fn quote_within<C: Content>(content: &C, number: usize, limit: usize) -> Quoted {
+fn quote_within<C: Content>(content: &C, number: usize, limit: usize) -> QuotedOutput {
     let mut most = C::QUOTED.min(limit);
     loop {
         let Some(quote) = content.quote(number, most) else {
-            return Quoted::Nothing;
+            return QuotedOutput::Nothing;
         };
         if quote.len() <= limit {
-            return Quoted::Folded(quote);
+            return QuotedOutput::Folded(quote);
         }
         most = match most.checked_sub(quote.len() - limit) {
             Some(fewer) if fewer >= C::LEAST_QUOTED / 2 => fewer,
-            _ => return Quoted::NoRoom,
+            _ => return QuotedOutput::NoRoom,
         };
     }
 }

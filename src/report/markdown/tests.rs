@@ -10,15 +10,15 @@ use crate::record::logs::Stream;
 
 /// How a stack ended, and what it printed.
 #[derive(Debug, Clone)]
-struct Told {
+struct StackResult {
     path: String,
     outcome: &'static str,
     changes: Option<bool>,
     output: Vec<u8>,
 }
 
-fn told(path: &str, outcome: &'static str) -> Told {
-    Told {
+fn result(path: &str, outcome: &'static str) -> StackResult {
+    StackResult {
         path: path.to_owned(),
         outcome,
         changes: None,
@@ -26,7 +26,7 @@ fn told(path: &str, outcome: &'static str) -> Told {
     }
 }
 
-fn run(command: &str, stacks: &[Told], folder: &Path) -> (ShownRun, Logs) {
+fn run(command: &str, stacks: &[StackResult], folder: &Path) -> (ShownRun, Logs) {
     let paths: Vec<&str> = stacks.iter().map(|stack| &*stack.path).collect();
     let at = "2026-01-01T00:00:00Z";
     let header = json!({
@@ -75,10 +75,10 @@ fn written(run: &ShownRun, logs: &Logs, limit: usize) -> String {
 fn summary_lists_failures_first_and_counts_unchanged_stacks() {
     let folder = TempDir::new().unwrap();
     let mut stacks = [
-        told("/changed", "succeeded"),
-        told("/failed", "failed"),
-        told("/skipped", "skipped"),
-        told("/unchanged", "succeeded"),
+        result("/changed", "succeeded"),
+        result("/failed", "failed"),
+        result("/skipped", "skipped"),
+        result("/unchanged", "succeeded"),
     ];
     stacks[0].changes = Some(true);
     stacks[1].output = b"one\n\x1b[31mtwo\x1b[0m\n".to_vec();
@@ -112,8 +112,8 @@ fn summary_lists_failures_first_and_counts_unchanged_stacks() {
 #[test]
 fn a_page_that_just_fits_is_whole_and_a_byte_less_leaves_something_out() {
     let folder = TempDir::new().unwrap();
-    let mut stacks: Vec<Told> = (0..40)
-        .map(|number| told(&format!("/s{number}"), "succeeded"))
+    let mut stacks: Vec<StackResult> = (0..40)
+        .map(|number| result(&format!("/s{number}"), "succeeded"))
         .collect();
     stacks[7].outcome = "failed";
     stacks[7].output = b"a line\n".repeat(300);
@@ -130,7 +130,7 @@ fn a_page_that_just_fits_is_whole_and_a_byte_less_leaves_something_out() {
     );
 }
 
-fn stack() -> impl Strategy<Value = Told> {
+fn stack() -> impl Strategy<Value = StackResult> {
     let path = prop_oneof![
         "/[a-z]{1,8}",
         "/[`|<>&*_@#\\\\ a-z]{1,30}[a-z]",
@@ -149,7 +149,7 @@ fn stack() -> impl Strategy<Value = Told> {
         Just(b"```\n</details>\n".repeat(700)),
     ];
     (path, outcome, any::<Option<bool>>(), output).prop_map(|(path, outcome, changes, output)| {
-        Told {
+        StackResult {
             path,
             outcome,
             changes: changes.filter(|_| outcome == "succeeded"),
@@ -181,7 +181,7 @@ proptest! {
             let n_rows = page.lines().filter(is_row).count();
             let missing = page.lines().find_map(|line| line.split_once(" more stack"));
             let n_missing = missing.map_or(0, |(count, _)| count.parse().unwrap());
-            let is_counted = |stack: &&Told| stack.changes == Some(false);
+            let is_counted = |stack: &&StackResult| stack.changes == Some(false);
             let n_counted = stacks.iter().filter(is_counted).count();
             prop_assert_eq!(n_rows + n_missing + n_counted, stacks.len(), "{}", page);
         }

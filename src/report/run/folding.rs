@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The CI system whose marks are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Folding {
+pub enum FoldingStyle {
     None,
     /// GitHub Actions.
     GitHub,
@@ -19,23 +19,23 @@ pub enum Folding {
     TeamCity,
 }
 
-impl Folding {
+impl FoldingStyle {
     /// Detects the CI system that shows the log from the environment.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let is_true =
             |name: &str| variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         if is_true("GITHUB_ACTIONS") {
-            Folding::GitHub
+            FoldingStyle::GitHub
         } else if is_true("GITLAB_CI") {
-            Folding::GitLab
+            FoldingStyle::GitLab
         } else if is_true("TF_BUILD") {
-            Folding::Azure
+            FoldingStyle::Azure
         } else if is_true("BUILDKITE") {
-            Folding::Buildkite
+            FoldingStyle::Buildkite
         } else if variable("TEAMCITY_VERSION").is_some_and(|version| !version.is_empty()) {
-            Folding::TeamCity
+            FoldingStyle::TeamCity
         } else {
-            Folding::None
+            FoldingStyle::None
         }
     }
 
@@ -44,21 +44,21 @@ impl Folding {
     pub fn marks(self, title: &str, is_open: bool, number: usize) -> (String, String) {
         let line = |text: String| (format!("{text}\n"), String::new());
         match self {
-            Folding::GitHub if !is_open => (
+            FoldingStyle::GitHub if !is_open => (
                 format!("::group::{}\n", escape_github(title)),
                 "::endgroup::\n".to_owned(),
             ),
-            Folding::Azure if !is_open => {
+            FoldingStyle::Azure if !is_open => {
                 (format!("##[group]{title}\n"), "##[endgroup]\n".to_owned())
             }
-            Folding::TeamCity if !is_open => {
+            FoldingStyle::TeamCity if !is_open => {
                 let name = escape_teamcity(title);
                 (
                     format!("##teamcity[blockOpened name='{name}']\n"),
                     format!("##teamcity[blockClosed name='{name}']\n"),
                 )
             }
-            Folding::GitLab => {
+            FoldingStyle::GitLab => {
                 // One process has one log, where names must be unique.
                 let name = format!("orch_{}_{number}", std::process::id());
                 let option = if is_open { "" } else { "[collapsed=true]" };
@@ -71,17 +71,20 @@ impl Folding {
                     format!("\x1b[0Ksection_end:{now}:{name}\r\x1b[0K\n"),
                 )
             }
-            Folding::Buildkite => line(format!("{} {title}", if is_open { "+++" } else { "---" })),
-            Folding::None | Folding::GitHub | Folding::Azure | Folding::TeamCity => {
-                line(title.to_owned())
+            FoldingStyle::Buildkite => {
+                line(format!("{} {title}", if is_open { "+++" } else { "---" }))
             }
+            FoldingStyle::None
+            | FoldingStyle::GitHub
+            | FoldingStyle::Azure
+            | FoldingStyle::TeamCity => line(title.to_owned()),
         }
     }
 
     /// Returns the line that ends the last section, if sections otherwise end at the next one.
     pub fn after_all(self) -> &'static str {
         match self {
-            Folding::Buildkite => "+++ orch: summary\n",
+            FoldingStyle::Buildkite => "+++ orch: summary\n",
             _ => "",
         }
     }
@@ -116,8 +119,8 @@ fn escape_teamcity(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn detected(variables: &[(&str, &str)]) -> Folding {
-        Folding::detect(|name| {
+    fn detected(variables: &[(&str, &str)]) -> FoldingStyle {
+        FoldingStyle::detect(|name| {
             let mut variables = variables.iter();
             let variable = variables.find(|(known, _)| *known == name);
             variable.map(|(_, value)| (*value).to_owned())
@@ -126,60 +129,69 @@ mod tests {
 
     #[test]
     fn systems_are_known_by_their_variables() {
-        assert_eq!(detected(&[("GITHUB_ACTIONS", "true")]), Folding::GitHub);
-        assert_eq!(detected(&[("GITLAB_CI", "true")]), Folding::GitLab);
-        assert_eq!(detected(&[("TF_BUILD", "True")]), Folding::Azure);
-        assert_eq!(detected(&[("BUILDKITE", "true")]), Folding::Buildkite);
+        assert_eq!(
+            detected(&[("GITHUB_ACTIONS", "true")]),
+            FoldingStyle::GitHub
+        );
+        assert_eq!(detected(&[("GITLAB_CI", "true")]), FoldingStyle::GitLab);
+        assert_eq!(detected(&[("TF_BUILD", "True")]), FoldingStyle::Azure);
+        assert_eq!(detected(&[("BUILDKITE", "true")]), FoldingStyle::Buildkite);
         assert_eq!(
             detected(&[("TEAMCITY_VERSION", "2025.1")]),
-            Folding::TeamCity
+            FoldingStyle::TeamCity
         );
         assert_eq!(
             detected(&[("CI", "true"), ("GITHUB_ACTIONS", "false")]),
-            Folding::None
+            FoldingStyle::None
         );
     }
 
     #[test]
     fn successes_are_folded_and_failures_open() {
-        let marks = |folding: Folding, is_open| {
+        let marks = |folding: FoldingStyle, is_open| {
             let (before, after) = folding.marks("orch: /a", is_open, 7);
             (before, after)
         };
         let both = |before: &str, after: &str| (before.to_owned(), after.to_owned());
         assert_eq!(
-            marks(Folding::GitHub, false),
+            marks(FoldingStyle::GitHub, false),
             both("::group::orch: /a\n", "::endgroup::\n")
         );
         assert_eq!(
-            marks(Folding::Azure, false),
+            marks(FoldingStyle::Azure, false),
             both("##[group]orch: /a\n", "##[endgroup]\n")
         );
-        assert_eq!(marks(Folding::Buildkite, false), both("--- orch: /a\n", ""));
-        assert_eq!(marks(Folding::Buildkite, true), both("+++ orch: /a\n", ""));
         assert_eq!(
-            marks(Folding::TeamCity, false),
+            marks(FoldingStyle::Buildkite, false),
+            both("--- orch: /a\n", "")
+        );
+        assert_eq!(
+            marks(FoldingStyle::Buildkite, true),
+            both("+++ orch: /a\n", "")
+        );
+        assert_eq!(
+            marks(FoldingStyle::TeamCity, false),
             both(
                 "##teamcity[blockOpened name='orch: /a']\n",
                 "##teamcity[blockClosed name='orch: /a']\n"
             )
         );
         for folding in [
-            Folding::None,
-            Folding::GitHub,
-            Folding::Azure,
-            Folding::TeamCity,
+            FoldingStyle::None,
+            FoldingStyle::GitHub,
+            FoldingStyle::Azure,
+            FoldingStyle::TeamCity,
         ] {
             assert_eq!(marks(folding, true), both("orch: /a\n", ""));
         }
-        let (before, after) = marks(Folding::GitLab, false);
+        let (before, after) = marks(FoldingStyle::GitLab, false);
         assert!(before.starts_with("\x1b[0Ksection_start:"), "{before}");
         assert!(
             before.ends_with("_7[collapsed=true]\r\x1b[0Korch: /a\n"),
             "{before}"
         );
         assert!(after.ends_with("_7\r\x1b[0K\n"), "{after}");
-        assert!(!marks(Folding::GitLab, true).0.contains("collapsed"));
+        assert!(!marks(FoldingStyle::GitLab, true).0.contains("collapsed"));
     }
 
     #[test]

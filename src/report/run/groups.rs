@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Folding, RunText, StreamWriters};
+use super::{FoldingStyle, RunText, StreamWriters};
 use crate::printable::printable;
 use crate::record::logs::{LogReader, LogWriter, Logs};
 use crate::report::size::bytes;
@@ -107,7 +107,7 @@ impl RunLogs {
 /// Prints the output of commands, one turn at a time.
 #[derive(Debug)]
 pub struct Groups {
-    folding: Folding,
+    folding: FoldingStyle,
     /// The number of sections that have had marks.
     n_parts: usize,
     /// Failures with output, and whether anything was printed after the last one.
@@ -116,7 +116,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    pub fn new(folding: Folding) -> Self {
+    pub fn new(folding: FoldingStyle) -> Self {
         Groups {
             folding,
             n_parts: 0,
@@ -229,7 +229,7 @@ impl Groups {
 
     /// Prints the title of a section, with marks if there are any. Returns the end of the section.
     fn open(&mut self, title: &str, is_open: bool, writers: &mut StreamWriters) -> String {
-        if self.folding == Folding::None {
+        if self.folding == FoldingStyle::None {
             writers.say(&format!("{title}\n"));
             return String::new();
         }

@@ -15,7 +15,7 @@ mod text;
 mod writers;
 
 pub use commands::CommandLines;
-pub use folding::Folding;
+pub use folding::FoldingStyle;
 pub use groups::{Groups, RunLogs};
 pub use policies::policy_problems;
 pub use prefixed::PrefixedLines;

@@ -76,7 +76,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
     let paper = Paper::default();
     let mut writers = paper.writers();
     let text = RunText::new(&turns);
-    let mut groups = Groups::new(Folding::None);
+    let mut groups = Groups::new(FoldingStyle::None);
     let earlier = [
         (Failure::Exited(3), Duration::from_millis(500)),
         (Failure::Exited(4), Duration::from_millis(600)),

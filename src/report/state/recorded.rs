@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{columns, json, or_dash, short};
-use crate::change::Standing;
+use crate::change::StackStatus;
 use crate::duration::local_time;
 use crate::printable::printable;
-use crate::report::standing::why_text;
+use crate::report::status::why_text;
 use crate::state::document::{Document, Entry};
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct StateList {
     pub address: String,
     pub document: Document,
     /// The status of each, as far as known.
-    pub standings: BTreeMap<String, Standing>,
+    pub statuses: BTreeMap<String, StackStatus>,
 }
 
 /// Writes the recorded stacks: path, status, and the commit, time and run of the last apply.
@@ -38,7 +38,7 @@ pub fn write_recorded(out: &mut impl Write, list: &StateList) -> io::Result<()> 
             .or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
         [
             printable(key).into_owned(),
-            or_dash(list.standings.get(key).map(|it| it.status().word())),
+            or_dash(list.statuses.get(key).map(|it| it.kind().word())),
             commit,
             at.map_or_else(|| "-".to_owned(), local_time),
             or_dash(run),
@@ -67,11 +67,11 @@ pub fn write_recorded_json(out: &mut impl Write, list: &StateList) -> io::Result
         stacks: Vec<StackJson<'a>>,
     }
     let stacks = list.document.stacks.iter().map(|(path, entry)| {
-        let standing = list.standings.get(path);
+        let status = list.statuses.get(path);
         StackJson {
             path,
-            status: standing.map(|it| it.status().word()),
-            why: standing.and_then(why_text),
+            status: status.map(|it| it.kind().word()),
+            why: status.and_then(why_text),
             entry,
         }
     });

@@ -14,7 +14,7 @@ use crate::selection::why::ChainLink;
 
 /// Two stacks, and the constraints between them.
 #[derive(Debug)]
-pub struct Ordered<'a> {
+pub struct OrderExplanation<'a> {
     pub project: &'a Project,
     /// The stack in question.
     pub later: StackIndex,
@@ -26,14 +26,14 @@ pub struct Ordered<'a> {
     pub reverse: Option<Vec<ChainLink>>,
 }
 
-impl Ordered<'_> {
+impl OrderExplanation<'_> {
     fn path(&self, stack: StackIndex) -> &str {
         self.project.stacks[stack].path.as_str()
     }
 }
 
 /// Writes why one stack runs after another, or that it does not.
-pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Result<()> {
+pub fn write_why_after(out: &mut impl Write, ordered: &OrderExplanation<'_>) -> io::Result<()> {
     let (later, earlier) = (ordered.path(ordered.later), ordered.path(ordered.earlier));
     let (shown_later, shown_earlier) = (printable(later), printable(earlier));
     let links = match (&ordered.chain, &ordered.reverse) {
@@ -69,7 +69,7 @@ pub fn write_why_after(out: &mut impl Write, ordered: &Ordered<'_>) -> io::Resul
 
 pub fn write_why_after_json(
     out: &mut impl Write,
-    ordered: &Ordered<'_>,
+    ordered: &OrderExplanation<'_>,
     problems: &Problems,
 ) -> io::Result<()> {
     #[derive(Serialize)]
@@ -93,7 +93,7 @@ pub fn write_why_after_json(
         #[serde(flatten)]
         origin: OriginJson<'a>,
     }
-    let Ordered {
+    let OrderExplanation {
         project,
         later,
         earlier,

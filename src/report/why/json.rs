@@ -15,7 +15,7 @@ use crate::report::json::OriginJson;
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::report::released::ReleasedJson;
 use crate::report::rules::RulesJson;
-use crate::selection::graph::{Origin, Relative};
+use crate::selection::graph::{Origin, RelatedStack};
 use crate::selection::select::Obstacle;
 use crate::selection::why::{Alternative, WhyQuestion};
 
@@ -232,7 +232,7 @@ fn obstacle_json<'a>(obstacle: &'a Obstacle, story: &Story<'a>) -> Vec<ReasonJso
 fn neighbours<'a>(
     story: &Story<'a>,
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
-    through: &[Relative],
+    through: &[RelatedStack],
 ) -> Vec<NeighbourJson<'a>> {
     let WhyQuestion {
         project, selection, ..

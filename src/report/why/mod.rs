@@ -4,7 +4,7 @@ mod after;
 mod json;
 mod text;
 
-pub use after::{Ordered, write_why_after, write_why_after_json};
+pub use after::{OrderExplanation, write_why_after, write_why_after_json};
 pub use json::write_why_json;
 pub use text::write_why;
 
@@ -15,7 +15,7 @@ use crate::change::trigger::Trigger;
 use crate::change::{Changes, Use, WhyUncounted};
 use crate::git::ChangedFile;
 use crate::path::KeyFilter;
-use crate::pattern::Pattern;
+use crate::pattern::FilePattern;
 use crate::project::Project;
 use crate::project::policy::PolicyBlock;
 use crate::project::stack::{Stack, StackIndex};
@@ -75,7 +75,7 @@ impl<'a> Story<'a> {
         match obstacle {
             Obstacle::Unchanged => match self.changes() {
                 Some(changes) => format!("has not changed since {}", changes.since.base),
-                None => "is as it was applied".to_owned(),
+                None => "has not changed since its last apply".to_owned(),
             },
             Obstacle::Dismissed(triggers) => self.dismissed_text(triggers),
             Obstacle::Unreleased(released) => unreleased_text(released),
@@ -227,12 +227,12 @@ impl<'a> Story<'a> {
     fn exact_glob(&self) -> Option<String> {
         let stacks = &self.question.project.stacks;
         let path = &self.stack().path;
-        let glob = Pattern::escape(path.directory());
+        let glob = FilePattern::escape(path.directory());
         if let Some(key) = path.key() {
             return Some(format!("{glob}{}", KeyFilter::One(key.clone())));
         }
         let is_alone = stacks.at_or_below(path.directory()).nth(1).is_none();
-        if is_alone || Pattern::is_pattern(&glob) {
+        if is_alone || FilePattern::is_pattern(&glob) {
             return Some(glob);
         }
         // A plain path would match the nested stacks as well.

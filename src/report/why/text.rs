@@ -11,7 +11,7 @@ use crate::project::stack::StackIndex;
 use crate::report::changes::{UNKNOWN_PATH, chain_text, file_text, ignored_text, uncounted_text};
 use crate::report::reasons::{origins_text, reason_text};
 use crate::report::rules::rule_lines;
-use crate::selection::graph::{Origin, Relative};
+use crate::selection::graph::{Origin, RelatedStack};
 use crate::selection::why::Why;
 
 /// How many lines a section has at most; JSON has all.
@@ -203,7 +203,7 @@ fn constraints(
     story: &Story<'_>,
     [title, none]: [&str; 2],
     constraints: &BTreeMap<StackIndex, Vec<Origin>>,
-    through: &[Relative],
+    through: &[RelatedStack],
 ) -> io::Result<()> {
     if constraints.is_empty() && through.is_empty() {
         return writeln!(out, "\n{none}");
@@ -222,7 +222,7 @@ fn constraints(
             origins_text(origins, &project.sources)
         ))
     };
-    let line_through = |relative: &Relative| {
+    let line_through = |relative: &RelatedStack| {
         let path = |stack: &StackIndex| project.stacks[*stack].path.as_str();
         let via: Vec<&str> = relative.via.iter().map(path).collect();
         let (path, via) = (path(&relative.stack), via.join(" and "));

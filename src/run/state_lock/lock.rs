@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::snapshot::InputSnapshot;
 use super::waiting::{WaitNotes, WaitingClock, note_taken_over};
 use crate::change::{EntryIndex, relocate};
-use crate::context::{Context, FoundMove, Opened, follow_all, from_edit, from_lock};
+use crate::context::{Context, FoundMove, OpenedState, follow_all, from_edit, from_lock};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::git::CommitId;
@@ -23,6 +23,7 @@ use crate::state::document::{Document, Inputs, RunAction};
 use crate::state::edit::touch;
 use crate::state::heartbeat::Heartbeat;
 use crate::state::lock::{LockApplication, lock};
+use crate::state::shared::OrderJob;
 use crate::state::writer::{LocalCopy, Pauses, Report, StateWriter};
 
 /// The state lock. It is freed when this is dropped, unless the run has begun.
@@ -46,11 +47,13 @@ pub struct LockRequest<'a> {
     pub action: &'a RunAction,
     /// How long to wait while another run holds the lock.
     pub timeout: Duration,
+    /// The job that the run is, if it shares the lock of a work order.
+    pub job: Option<&'a OrderJob>,
 }
 
 /// A state that can be locked.
 pub struct Lockable {
-    opened: Opened,
+    opened: OpenedState,
     inputs: InputSnapshot,
     moves: Vec<FoundMove>,
 }
@@ -123,6 +126,7 @@ impl Lockable {
             author: &opened.author,
             expires: opened.config.lock_expires,
             timeout: request.timeout,
+            job: request.job,
             amend: &amend,
             note: &|reason| notes.note(&notices, &reason),
         };

@@ -26,7 +26,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 pub use cycle::{Cycle, Cycles, Hop};
 pub use digest::digest;
 pub use edges::GraphEdge;
-pub use neighbours::{NeighbourStep, Towards};
+pub use neighbours::{NeighbourStep, SearchDirection};
 pub use precedence::Precedence;
 pub use waves::Wave;
 
@@ -84,7 +84,7 @@ pub struct Graph {
 
 /// A stack that runs before or after another one, with only unselected stacks in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relative {
+pub struct RelatedStack {
     pub stack: StackIndex,
     /// The origins of the constraints, from the earlier stack to the later one; several if several references
     /// agree, or if unselected stacks lie in between.
@@ -110,9 +110,9 @@ impl Graph {
     pub fn relatives(
         &self,
         stack: StackIndex,
-        towards: Towards,
+        towards: SearchDirection,
         is_selected: impl Fn(StackIndex) -> bool,
-    ) -> Vec<Relative> {
+    ) -> Vec<RelatedStack> {
         let search = Searches {
             graph: self,
             towards,
@@ -126,7 +126,7 @@ impl Graph {
     /// Prepares searches for selected stacks in one direction from many stacks.
     pub fn searches(
         &self,
-        towards: Towards,
+        towards: SearchDirection,
         is_selected: impl Fn(StackIndex) -> bool,
     ) -> Searches<'_, impl Fn(NodeIndex) -> bool> {
         self.searches_to(towards, move |node| {
@@ -136,12 +136,12 @@ impl Graph {
 
     fn searches_to<F: Fn(NodeIndex) -> bool>(
         &self,
-        towards: Towards,
+        towards: SearchDirection,
         is_end: F,
     ) -> Searches<'_, F> {
         let back = match towards {
-            Towards::Dependencies => Towards::Dependents,
-            Towards::Dependents => Towards::Dependencies,
+            SearchDirection::Dependencies => SearchDirection::Dependents,
+            SearchDirection::Dependents => SearchDirection::Dependencies,
         };
         let mut leads = vec![false; self.graph.node_count()];
         let ends = self.graph.node_indices().filter(|node| is_end(*node));
@@ -183,8 +183,9 @@ impl Graph {
                 Node::Part => n_parts > MAX_DRAWN_PAIRS,
             })
             .collect();
-        let searches =
-            self.searches_to(Towards::Dependencies, |node: NodeIndex| ends[node.index()]);
+        let searches = self.searches_to(SearchDirection::Dependencies, |node: NodeIndex| {
+            ends[node.index()]
+        });
         let components = self.components();
         let mut arrows = Vec::new();
         for to in self.graph.node_indices().filter(|node| ends[node.index()]) {
@@ -245,7 +246,7 @@ impl Graph {
 /// Searches for selected stacks in one direction.
 pub struct Searches<'g, F> {
     graph: &'g Graph,
-    towards: Towards,
+    towards: SearchDirection,
     is_end: F,
     /// Whether each node leads to an end; others are not followed.
     leads: Vec<bool>,
@@ -253,7 +254,7 @@ pub struct Searches<'g, F> {
 
 impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
     /// Returns the same as [`Graph::relatives`].
-    pub fn from(&self, stack: StackIndex) -> Vec<Relative> {
+    pub fn from(&self, stack: StackIndex) -> Vec<RelatedStack> {
         let start = Graph::node(stack);
         let mut found = self.ends(start);
         found.remove(&start);
@@ -269,11 +270,11 @@ impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
                         mut via,
                     },
                 )| {
-                    if self.towards == Towards::Dependents && !via.is_empty() {
+                    if self.towards == SearchDirection::Dependents && !via.is_empty() {
                         origins.reverse();
                         via.reverse();
                     }
-                    Relative {
+                    RelatedStack {
                         stack,
                         origins,
                         via,

@@ -12,7 +12,7 @@ use crate::project::stack::StackIndex;
 
 /// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Towards {
+pub enum SearchDirection {
     /// Towards the stacks that run before it.
     Dependencies,
     /// Towards the stacks that run after it.
@@ -39,7 +39,7 @@ impl Graph {
     pub fn neighbours(
         &self,
         start: impl IntoIterator<Item = StackIndex>,
-        towards: Towards,
+        towards: SearchDirection,
         depth: Option<NonZeroU32>,
     ) -> BTreeMap<StackIndex, NeighbourStep> {
         let mut reached: Vec<Option<NeighbourStep>> = vec![None; self.n_stacks];
@@ -90,7 +90,7 @@ impl Graph {
     pub fn constraints(
         &self,
         stack: StackIndex,
-        towards: Towards,
+        towards: SearchDirection,
     ) -> BTreeMap<StackIndex, Vec<Origin>> {
         let mut found: BTreeMap<StackIndex, Vec<Origin>> = BTreeMap::new();
         let start = (Self::node(stack), None);
@@ -117,17 +117,17 @@ impl Graph {
     pub(super) fn edges_towards(
         &self,
         node: NodeIndex,
-        towards: Towards,
+        towards: SearchDirection,
     ) -> impl Iterator<Item = (NodeIndex, Option<Origin>)> {
         let direction = match towards {
-            Towards::Dependencies => Direction::Incoming,
-            Towards::Dependents => Direction::Outgoing,
+            SearchDirection::Dependencies => Direction::Incoming,
+            SearchDirection::Dependents => Direction::Outgoing,
         };
         let edges = self.graph.edges_directed(node, direction);
         edges.map(move |edge| {
             let next = match towards {
-                Towards::Dependencies => edge.source(),
-                Towards::Dependents => edge.target(),
+                SearchDirection::Dependencies => edge.source(),
+                SearchDirection::Dependents => edge.target(),
             };
             (next, *edge.weight())
         })

@@ -7,7 +7,8 @@ use super::released::ReleasedQuery;
 use super::{Reach, Released, SelectionReason};
 use crate::change::trigger::Trigger;
 use crate::change::{
-    Changes, CountedStates, MissingStack, Since, SinceBase, Standing, Standings, Status,
+    Baseline, ChangeBase, Changes, CountedStates, MissingStack, StackStatus, StackStatuses,
+    StatusKind,
 };
 use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::{Stack, StackIndex};
@@ -42,13 +43,13 @@ pub struct Query {
 /// The statuses from the state, and the wanted ones.
 #[derive(Debug, Clone)]
 pub struct RecordedQuery {
-    pub standings: Standings,
+    pub statuses: StackStatuses,
     /// Which uncommitted changes count for the statuses.
     pub counted: CountedStates,
     /// Whether only stacks are wanted whose status is not `applied`.
     pub changed: bool,
     /// Only stacks with one of these statuses; all if empty.
-    pub statuses: BTreeSet<Status>,
+    pub wanted: BTreeSet<StatusKind>,
 }
 
 /// How a directory limits the selection.
@@ -80,7 +81,7 @@ pub enum Obstacle {
     /// No policy names it at the release of a module.
     Unreleased(Box<Released>),
     /// It has this status, which is not wanted.
-    Status(Status),
+    Status(StatusKind),
     /// It is not at or below the directory, or not exactly at it.
     Directory(ProjectPath, DirectoryMatch),
     /// It matches none of the globs.
@@ -224,37 +225,37 @@ impl Query {
         index: StackIndex,
         _: &Stack,
     ) -> Result<Vec<SelectionReason>, Obstacle> {
-        let Some((standing, recorded)) = self.standing(index) else {
+        let Some((status, recorded)) = self.status(index) else {
             return Ok(Vec::new());
         };
-        match standing {
+        match status {
             _ if !recorded.changed => Ok(Vec::new()),
-            Standing::Applied => Err(Obstacle::Unchanged),
-            standing => Ok(vec![SelectionReason::Standing(standing.clone())]),
+            StackStatus::Applied => Err(Obstacle::Unchanged),
+            status => Ok(vec![SelectionReason::Status(status.clone())]),
         }
     }
 
     fn check_status(&self, index: StackIndex, _: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
-        let Some((standing, recorded)) = self.standing(index) else {
+        let Some((status, recorded)) = self.status(index) else {
             return Ok(Vec::new());
         };
-        let status = standing.status();
-        if recorded.statuses.is_empty() {
+        let kind = status.kind();
+        if recorded.wanted.is_empty() {
             Ok(Vec::new())
-        } else if !recorded.statuses.contains(&status) {
-            Err(Obstacle::Status(status))
+        } else if !recorded.wanted.contains(&kind) {
+            Err(Obstacle::Status(kind))
         } else if recorded.changed {
             // Its change was already given as a reason.
             Ok(Vec::new())
         } else {
-            Ok(vec![SelectionReason::Standing(standing.clone())])
+            Ok(vec![SelectionReason::Status(status.clone())])
         }
     }
 
     /// Returns the status of a stack, if the query needs it.
-    fn standing(&self, index: StackIndex) -> Option<(&Standing, &RecordedQuery)> {
+    fn status(&self, index: StackIndex) -> Option<(&StackStatus, &RecordedQuery)> {
         let recorded = self.recorded.as_ref()?;
-        Some((recorded.standings.stacks.get(&index)?, recorded))
+        Some((recorded.statuses.stacks.get(&index)?, recorded))
     }
 
     /// Returns the recorded stacks that the project lacks whose status, path and tags pass the filters.
@@ -265,8 +266,8 @@ impl Query {
         let missing = recorded
             .into_iter()
             .flat_map(|recorded| {
-                let missing = recorded.standings.missing.iter();
-                missing.filter(|(_, stack)| recorded.statuses.contains(&stack.standing.status()))
+                let missing = recorded.statuses.missing.iter();
+                missing.filter(|(_, stack)| recorded.wanted.contains(&stack.status.kind()))
             })
             .filter(|(key, stack)| self.places_missing(key, stack));
         missing.map(|(key, stack)| (key.as_str(), stack))
@@ -280,12 +281,12 @@ impl Query {
                 let removed = &changes.since.removed;
                 removed.iter().any(|path| path.as_str() == key)
             }
-            (None, Some(recorded)) => !recorded.changed || stack.standing == Standing::Removed,
+            (None, Some(recorded)) => !recorded.changed || stack.status == StackStatus::Removed,
             (None, None) => true,
         };
-        let statuses = self.recorded.as_ref().map(|recorded| &recorded.statuses);
+        let wanted = self.recorded.as_ref().map(|recorded| &recorded.wanted);
         let has_status =
-            statuses.is_none_or(|all| all.is_empty() || all.contains(&stack.standing.status()));
+            wanted.is_none_or(|all| all.is_empty() || all.contains(&stack.status.kind()));
         let named = self.named.as_ref();
         let is_named = named.is_none_or(|named| named.missing.contains_key(key));
         // Policies name stacks of the project.
@@ -312,16 +313,16 @@ impl Query {
     }
 
     /// Returns the base of changes, if only changed stacks are wanted.
-    pub fn since(&self) -> Option<Since> {
+    pub fn since(&self) -> Option<Baseline> {
         if let Some(changes) = &self.changed {
             return Some(changes.since.clone());
         }
         let recorded = self.recorded.as_ref().filter(|it| it.changed)?;
-        let standings = &recorded.standings;
+        let statuses = &recorded.statuses;
         let here = |path: &StackPath| path.directory().is_at_or_below(&self.directory);
-        let removed = standings.removed().into_iter().filter(here);
-        Some(Since {
-            base: SinceBase::Applied(standings.base.clone()),
+        let removed = statuses.removed().into_iter().filter(here);
+        Some(Baseline {
+            base: ChangeBase::Applied(statuses.base.clone()),
             removed: removed.collect(),
             outside: false,
         })

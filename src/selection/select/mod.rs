@@ -18,11 +18,11 @@ pub use self::path_filter::PathFilter;
 pub use self::released::{Released, ReleasedQuery};
 use self::wants::Wants;
 use crate::change::trigger::Trigger;
-use crate::change::{ChangeCause, Since, Standing};
+use crate::change::{Baseline, ChangeCause, StackStatus};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::project::tag::TagFilter;
-use crate::selection::graph::{Graph, NeighbourStep, Towards};
+use crate::selection::graph::{Graph, NeighbourStep, SearchDirection};
 use crate::selection::reference::References;
 use crate::source::Span;
 
@@ -41,7 +41,7 @@ pub enum NeighbourChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     pub verb: NeighbourChoice,
-    pub towards: Towards,
+    pub towards: SearchDirection,
     /// The maximum number of steps; unlimited if `None`.
     pub depth: Option<NonZeroU32>,
 }
@@ -55,8 +55,8 @@ impl fmt::Display for Reach {
             NeighbourChoice::Exclude => "exclude",
         };
         let towards = match self.towards {
-            Towards::Dependencies => "dependencies",
-            Towards::Dependents => "dependents",
+            SearchDirection::Dependencies => "dependencies",
+            SearchDirection::Dependents => "dependents",
         };
         write!(f, "--{verb}-{towards}")?;
         match self.depth {
@@ -75,7 +75,7 @@ pub enum SelectionReason {
     /// Policies name it at the release of a module.
     Released(Box<Released>),
     /// It has this status in the state.
-    Standing(Standing),
+    Status(StackStatus),
     /// It is at or below the directory, or exactly at it.
     Directory(ProjectPath, DirectoryMatch),
     /// It matches this argument of `--match`.
@@ -98,7 +98,7 @@ pub struct Selection {
     stacks: BTreeMap<StackIndex, Vec<SelectionReason>>,
     /// The stacks that were selected before neighbours were considered.
     dropped: BTreeMap<StackIndex, Obstacle>,
-    since: Option<Since>,
+    since: Option<Baseline>,
 }
 
 impl Selection {
@@ -119,7 +119,7 @@ impl Selection {
     }
 
     /// Returns the base of changes, if only changed stacks were wanted.
-    pub fn since(&self) -> Option<&Since> {
+    pub fn since(&self) -> Option<&Baseline> {
         self.since.as_ref()
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::path::{KeyFilter, LeavesProject, ProjectPath, StackPath};
-use crate::pattern::{BadPattern, Pattern};
+use crate::pattern::{BadPattern, FilePattern};
 
 /// A filter of stacks by path. A plain path matches the stacks at and below it, as in a reference. A glob
 /// matches the stacks whose path it matches.
@@ -21,7 +21,7 @@ pub struct PathFilter {
 enum Meaning {
     At(ProjectPath),
     AtOrBelow(ProjectPath),
-    Matching(Pattern),
+    Matching(FilePattern),
 }
 
 impl PathFilter {
@@ -35,7 +35,7 @@ impl PathFilter {
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         let mut meanings = Vec::new();
         let (mut rest, key) = KeyFilter::split(written);
-        if key.is_some() && !Pattern::is_pattern(rest) {
+        if key.is_some() && !FilePattern::is_pattern(rest) {
             let path = directory
                 .resolve(rest)
                 .map_err(|LeavesProject| BadPattern::LeavesProject)?;
@@ -48,7 +48,7 @@ impl PathFilter {
         loop {
             // Stacks are directories, so a trailing slash has no meaning.
             let glob = rest.trim_end_matches('/');
-            if !Pattern::is_pattern(glob) {
+            if !FilePattern::is_pattern(glob) {
                 let path = directory
                     .resolve(rest)
                     .map_err(|LeavesProject| BadPattern::LeavesProject)?;
@@ -57,8 +57,8 @@ impl PathFilter {
             }
             let around = glob.strip_suffix("**");
             let around = around.filter(|around| around.is_empty() || around.ends_with('/'));
-            if around.is_none_or(Pattern::is_pattern) {
-                meanings.push(Meaning::Matching(Pattern::new(directory, glob)?));
+            if around.is_none_or(FilePattern::is_pattern) {
+                meanings.push(Meaning::Matching(FilePattern::new(directory, glob)?));
             }
             match around {
                 Some(around) => rest = around,

@@ -8,14 +8,17 @@ use std::time::Duration;
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::super::backend::{Backend, BackendReadError, Swap};
+use super::super::backend::{Backend, BackendReadError, PutOutcome};
 use super::super::clock::{Clock, Moment};
 use super::super::document::{Document, Lock, RunAction};
-use super::super::holder::{Claim, FileHolder, Presence};
+use super::super::holder::{FileHolder, LockedFile, Presence};
 use super::super::run_record::RunChanges;
+use super::super::shared::OrderJob;
 use super::super::store::{PutCondition, RETRY_TIMEOUT, StoreError, Version};
 use super::queue::{QueuePlace, jittered};
-use super::{Freed, GRACE, LockConflict, LockDraft, LockError, TakenOver, free, retry};
+use super::{
+    FreedLock, GRACE, LockConflict, LockDraft, LockError, TakenOver, free, free_job, retry,
+};
 use crate::author::Author;
 
 /// How long to wait before something is tried again that failed.
@@ -31,6 +34,8 @@ pub struct LockApplication<'a> {
     pub expires: Option<Duration>,
     /// How long to wait while others hold it.
     pub timeout: Duration,
+    /// The job that the run is, if it shares the lock of a work order.
+    pub job: Option<&'a OrderJob>,
     /// Further changes of the write that takes the lock.
     pub amend: &'a dyn Fn(&mut Document),
     /// Called each time with the reason for waiting.
@@ -61,7 +66,7 @@ pub struct Locked {
     /// Before this moment, no one can have taken it over.
     pub(in crate::state) sure: Moment,
     /// Keeps other processes on this machine from taking the lock over.
-    pub(in crate::state) claim: Option<Claim>,
+    pub(in crate::state) claim: Option<LockedFile>,
 }
 
 /// Takes the lock for a run, or waits until it is free. Transient failures of the store are retried as long as during
@@ -180,9 +185,11 @@ struct Acquisition<'a> {
 
 impl Acquisition<'_> {
     /// Tries to take the lock. `is_last` means that tickets of others no longer count.
-    fn attempt(&mut self, claim: Option<Claim>, is_last: bool) -> Result<Attempt, LockError> {
+    fn attempt(&mut self, claim: Option<LockedFile>, is_last: bool) -> Result<Attempt, LockError> {
         let mut presence = match claim {
             Some(claim) => Presence::Alone(claim),
+            // Other jobs may be running on this machine.
+            None if self.application.job.is_some() => Presence::Unknown,
             None => self.backend.presence(),
         };
         let mut is_freed = false;
@@ -201,8 +208,7 @@ impl Acquisition<'_> {
         let Some(mut draft) = LockDraft::read(self.backend)? else {
             return Ok(None);
         };
-        let lock = draft.document.lock.clone();
-        if let Some(lock) = lock.filter(|lock| lock.code == self.code) {
+        if let Some(lock) = draft.document.lock_with(&self.code).cloned() {
             // The answer to the write that took it was lost.
             let locked = self.locked(draft.document, draft.version, lock, None, presence)?;
             return Ok(Some(Attempt::Locked(Box::new(locked))));
@@ -210,10 +216,17 @@ impl Acquisition<'_> {
         draft.succeed();
         let by = (self.application.author, self.clock.now());
         let age = draft.age;
-        match free(self.backend, &mut draft.document, age, presence, by, false) {
-            Ok(Freed::Unlocked) => self.taken_over = None,
-            Ok(Freed::Raced) => return Ok(None),
-            Ok(Freed::Over(taken_over)) => {
+        let job = self.application.job;
+        let shares =
+            job.is_some_and(|job| draft.document.lock.as_ref().is_some_and(|it| job.holds(it)));
+        let freed = match job.filter(|_| shares) {
+            Some(job) => free_job(self.backend, &mut draft.document, &job.job, by),
+            None => free(self.backend, &mut draft.document, age, presence, by, false),
+        };
+        match freed {
+            Ok(FreedLock::Unlocked) => self.taken_over = None,
+            Ok(FreedLock::Raced) => return Ok(None),
+            Ok(FreedLock::Over(taken_over)) => {
                 *is_freed = true;
                 self.taken_over = Some(*taken_over);
             }
@@ -237,12 +250,15 @@ impl Acquisition<'_> {
             }
             other => *presence = other,
         }
-        if !is_last && !self.place.is_next(self.clock) {
+        if !is_last && !shares && !self.place.is_next(self.clock) {
             return Ok(Some(Attempt::Behind(self.place.ahead())));
         }
         let lock = self.new_lock();
         (self.application.amend)(&mut draft.document);
-        draft.document.lock = Some(lock.clone());
+        match job {
+            None => draft.document.lock = Some(lock.clone()),
+            Some(job) => draft.document.admit(job, lock.clone()),
+        }
         // From here on there is always a record that a tombstone can replace.
         if let Presence::Alone(claim) = &*presence {
             claim.note(&lock.run);
@@ -251,7 +267,12 @@ impl Acquisition<'_> {
         if record.is_none() {
             return Ok(None);
         }
-        if let Some((document, version)) = draft.write(self.backend)? {
+        let written = if shares {
+            draft.write_without_backup(self.backend)?
+        } else {
+            draft.write(self.backend)?
+        };
+        if let Some((document, version)) = written {
             let locked = self.locked(document, version, lock, record, presence)?;
             return Ok(Some(Attempt::Locked(Box::new(locked))));
         }
@@ -277,6 +298,7 @@ impl Acquisition<'_> {
             ci: author.ci.clone(),
             since: self.clock.now(),
             expires: expires.map(|expires| expires.as_secs()),
+            shared: None,
             other: Map::new(),
         }
     }
@@ -295,11 +317,11 @@ impl Acquisition<'_> {
         let mut condition = PutCondition::Absent;
         loop {
             match self.backend.swap_record(&record, &condition)? {
-                Swap::Done(version) => return Ok(Some((record, version))),
-                Swap::Refused(Some(found)) if condition == PutCondition::Absent => {
+                PutOutcome::Done(version) => return Ok(Some((record, version))),
+                PutOutcome::Refused(Some(found)) if condition == PutCondition::Absent => {
                     condition = PutCondition::Unchanged(found.version);
                 }
-                Swap::Refused(_) => return Ok(None),
+                PutOutcome::Refused(_) => return Ok(None),
             }
         }
     }
@@ -324,7 +346,7 @@ impl Acquisition<'_> {
         let Some((record, record_version)) = record else {
             return Err(LockError::Busy(self.backend.address()));
         };
-        self.backend.delete_other_records(&lock.run);
+        self.backend.delete_other_records(&document);
         Ok(Locked {
             document,
             taken_over: self.taken_over.take(),
@@ -338,7 +360,7 @@ impl Acquisition<'_> {
     }
 
     /// Waits until a process of this machine and its children end or free the lock; the kernel reports it.
-    fn await_process(&self, file: File, most: Duration) -> Option<Claim> {
+    fn await_process(&self, file: File, most: Duration) -> Option<LockedFile> {
         let until = self.clock.elapsed() + most;
         let left = || until.saturating_sub(self.clock.elapsed());
         let (sender, receiver) = mpsc::channel();
@@ -359,11 +381,11 @@ impl Acquisition<'_> {
         }
         if !is_woken {
             let file = receiver.recv_timeout(left()).ok();
-            return file.and_then(|file| Claim::of(file).ok());
+            return file.and_then(|file| LockedFile::of(file).ok());
         }
         loop {
             match receiver.try_recv() {
-                Ok(file) => return Claim::of(file).ok(),
+                Ok(file) => return LockedFile::of(file).ok(),
                 Err(TryRecvError::Disconnected) => {
                     self.clock.sleep(jittered(RETRY).min(left()));
                     return None;

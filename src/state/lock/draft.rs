@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::backend::{Backend, ReadDocument, Swap};
+use super::super::backend::{Backend, PutOutcome, ReadDocument};
 use super::super::document::Document;
 use super::super::store::{PutCondition, StoreError, Version};
 use super::super::timeline::Succession;
@@ -85,10 +85,18 @@ impl LockDraft {
         backend: &Backend,
     ) -> Result<Option<(Document, Version)>, StoreError> {
         backend.back_up(&self.succession, &self.bytes)?;
+        self.write_without_backup(backend)
+    }
+
+    /// Does the same without a backup: the stacks have not changed.
+    pub(in crate::state) fn write_without_backup(
+        self,
+        backend: &Backend,
+    ) -> Result<Option<(Document, Version)>, StoreError> {
         let condition = PutCondition::Unchanged(self.version);
         Ok(match backend.swap(&self.document, &condition)? {
-            Swap::Done(version) => Some((self.document, version)),
-            Swap::Refused(_) => None,
+            PutOutcome::Done(version) => Some((self.document, version)),
+            PutOutcome::Refused(_) => None,
         })
     }
 }

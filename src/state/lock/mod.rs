@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::acquire::{LockApplication, Locked, WaitReason, lock};
 pub(super) use self::draft::{LockDraft, attempts, retry};
-pub use self::unlock::{UnlockError, Unlocked, Unlocking, unlock};
-use super::backend::{Backend, BackendReadError, ReadDocument, Swap};
+pub use self::unlock::{RemovedLock, UnlockError, Unlocking, unlock};
+use super::backend::{Backend, BackendReadError, PutOutcome, ReadDocument};
 use super::clock::Clock;
 use super::document::{Document, Lock};
 use super::holder::Presence;
@@ -149,7 +149,7 @@ pub struct TakenOver {
 }
 
 /// The lock of a document, after an attempt to free it.
-pub(super) enum Freed {
+pub(super) enum FreedLock {
     /// It had none.
     Unlocked,
     Over(Box<TakenOver>),
@@ -175,14 +175,78 @@ pub(super) fn free(
     document: &mut Document,
     age: Option<Duration>,
     presence: &Presence,
+    by: (&Author, Timestamp),
+    is_dry: bool,
+) -> Result<FreedLock, LockError> {
+    let Some(lock) = document.lock.clone() else {
+        return Ok(FreedLock::Unlocked);
+    };
+    if lock.shared.is_none() {
+        return free_holder(backend, document, lock, age, presence, by, is_dry);
+    }
+    // The lock of a work order is held until it expires, also while none of its jobs runs.
+    let expires = lock.expires();
+    let silent = |silence: Duration| expires.filter(|expires| silence >= *expires);
+    let Some(expires) = age.and_then(silent) else {
+        return Err(LockError::Held(Box::new(held_since(lock, age, by.1))));
+    };
+    // None is written if any is alive.
+    for is_dry in [true, is_dry] {
+        let mut rest = document.clone();
+        for job in lock.holders() {
+            let freed = free_holder(backend, &mut rest, job.clone(), age, presence, by, is_dry)?;
+            if let FreedLock::Raced = freed {
+                return Ok(FreedLock::Raced);
+            }
+        }
+        rest.lock = None;
+        if !is_dry {
+            *document = rest;
+        }
+    }
+    if is_dry {
+        document.lock = None;
+    }
+    let why = TakeoverReason::Expired(expires);
+    Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
+}
+
+/// Frees the lock of a job in that of its work order, if an earlier run of the job has died.
+///
+/// # Errors
+///
+/// If the job runs, or the record of a dead one is damaged.
+fn free_job(
+    backend: &Backend,
+    document: &mut Document,
+    job: &str,
+    by: (&Author, Timestamp),
+) -> Result<FreedLock, LockError> {
+    let shared = document.lock.as_ref().and_then(|lock| lock.shared.as_ref());
+    let Some(own) = shared.and_then(|shared| shared.jobs.get(job)?.clone()) else {
+        return Ok(FreedLock::Unlocked);
+    };
+    // A job may run again soon after it was killed, so that it always expires.
+    let own = Lock {
+        expires: Some(own.lease().as_secs()),
+        ..*own
+    };
+    let presence = &Presence::Unknown;
+    free_holder(backend, document, own, None, presence, by, false)
+}
+
+/// Frees a lock that a single run holds.
+fn free_holder(
+    backend: &Backend,
+    document: &mut Document,
+    lock: Lock,
+    age: Option<Duration>,
+    presence: &Presence,
     (author, now): (&Author, Timestamp),
     is_dry: bool,
-) -> Result<Freed, LockError> {
-    let Some(lock) = document.lock.clone() else {
-        return Ok(Freed::Unlocked);
-    };
+) -> Result<FreedLock, LockError> {
     let Some(found) = salvage::of_lock(backend, document, &lock)? else {
-        return Ok(Freed::Raced);
+        return Ok(FreedLock::Raced);
     };
     let is_here = lock.host == author.host;
     let is_dead =
@@ -206,11 +270,11 @@ pub(super) fn free(
         return Err(LockError::Damaged(Box::new(lock), damage));
     }
     if !is_dry && !fence(backend, document, &lock, &found, author, now)? {
-        return Ok(Freed::Raced);
+        return Ok(FreedLock::Raced);
     }
     let record = found.record.as_ref();
     settle(document, &lock, record, author, now, why.reason());
-    Ok(Freed::Over(Box::new(TakenOver { lock, why })))
+    Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
 }
 
 /// Returns whether a run has ended on this machine, while something that it started has not.
@@ -324,7 +388,7 @@ fn fence(
     };
     let condition = PutCondition::Unchanged(version);
     let swap = backend.swap_record(&tombstone, &condition)?;
-    Ok(matches!(swap, Swap::Done(_)))
+    Ok(matches!(swap, PutOutcome::Done(_)))
 }
 
 /// Merges the record of a holder into the document, and frees its lock. The document already has the serial of the
@@ -342,7 +406,7 @@ fn settle(
         document.merge(stacks);
     }
     document.interrupt(&lock.run, at);
-    document.lock = None;
+    document.release(&lock.code);
     let gone = stacks
         .into_iter()
         .flatten()

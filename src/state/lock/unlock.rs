@@ -59,7 +59,7 @@ pub struct Unlocking {
 
 /// A lock that was taken away.
 #[derive(Debug)]
-pub struct Unlocked {
+pub struct RemovedLock {
     pub lock: Lock,
     /// The document without it.
     pub document: Document,
@@ -79,7 +79,7 @@ pub fn unlock(
     unlocking: &Unlocking,
     author: &Author,
     clock: &dyn Clock,
-) -> Result<Unlocked, UnlockError> {
+) -> Result<RemovedLock, UnlockError> {
     let mut damage = None;
     let (lock, document) = retry(backend, || {
         let Some(mut draft) = LockDraft::read(backend)? else {
@@ -88,36 +88,58 @@ pub fn unlock(
         let document = &draft.document;
         let lock = document.lock.clone().ok_or(UnlockError::NotLocked)?;
         let now = clock.now();
-        let Some(mut found) = salvage::of_lock(backend, document, &lock)? else {
-            return Ok(None); // the holder has just freed it
-        };
-        let silence = silence(Some(&found), draft.age);
-        let is_broken = is_broken(&found);
-        // Once a tombstone has replaced the record, that is whole.
-        if let Some(found) = found.damage.take() {
-            damage = Some(found);
+        let mut holders = Vec::new();
+        for holder in lock.holders() {
+            let Some(mut found) = salvage::of_lock(backend, document, holder)? else {
+                return Ok(None); // the holder has just freed it
+            };
+            let silence = silence(Some(&found), draft.age);
+            let is_broken = is_broken(&found);
+            // Once a tombstone has replaced the record, that is whole.
+            if let Some(found) = found.damage.take() {
+                damage = Some(found);
+            }
+            let held = || Box::new(held_since(lock.clone(), silence, now));
+            if lock.code != unlocking.code {
+                return Err(UnlockError::WrongCode(held()));
+            }
+            if !unlocking.force
+                && let Some(damage) = damage.take()
+            {
+                return Err(UnlockError::Damaged(Box::new(holder.clone()), damage));
+            }
+            let is_silent = silence.is_some_and(|silence| silence >= ALIVE);
+            if !unlocking.force && !is_broken && !is_silent {
+                return Err(UnlockError::Alive(held()));
+            }
+            holders.push((holder.clone(), found));
         }
-        let held = || Box::new(held_since(lock.clone(), silence, now));
         if lock.code != unlocking.code {
-            return Err(UnlockError::WrongCode(held()));
+            let held = held_since(lock, draft.age, now);
+            return Err(UnlockError::WrongCode(Box::new(held)));
         }
-        if !unlocking.force
-            && let Some(damage) = damage.take()
-        {
-            return Err(UnlockError::Damaged(Box::new(lock), damage));
-        }
-        let is_silent = silence.is_some_and(|silence| silence >= ALIVE);
-        if !unlocking.force && !is_broken && !is_silent {
-            return Err(UnlockError::Alive(held()));
-        }
-        if !unlocking.dry_run && !fence(backend, document, &lock, &found, author, now)? {
-            return Ok(None); // the holder wrote at the same time
+        for (holder, found) in &holders {
+            if !unlocking.dry_run && !fence(backend, document, holder, found, author, now)? {
+                return Ok(None); // the holder wrote at the same time
+            }
         }
         draft.succeed();
         let lost = || damage.as_ref().map(|_| RECORD_LOST.to_owned());
         let reason = unlocking.reason.clone().or_else(lost);
-        let record = found.record.as_ref();
-        settle(&mut draft.document, &lock, record, author, now, reason);
+        for (holder, found) in &holders {
+            let record = found.record.as_ref();
+            settle(
+                &mut draft.document,
+                holder,
+                record,
+                author,
+                now,
+                reason.clone(),
+            );
+        }
+        if lock.shared.is_some() {
+            settle(&mut draft.document, &lock, None, author, now, reason);
+        }
         if unlocking.dry_run {
             return Ok(Some((lock, draft.document)));
         }
@@ -125,9 +147,11 @@ pub fn unlock(
         Ok(written.map(|(document, _)| (lock, document)))
     })?;
     if !unlocking.dry_run {
-        backend.delete_record(&lock.run);
+        for holder in lock.holders() {
+            backend.delete_record(&holder.run);
+        }
     }
-    Ok(Unlocked {
+    Ok(RemovedLock {
         lock,
         document,
         damage,

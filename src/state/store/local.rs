@@ -16,34 +16,34 @@ use crate::folder::{GuardedFolder, Unusable, failed};
 /// Objects in a folder of this machine. A key is the path of a file in it.
 #[derive(Debug)]
 pub struct LocalStore {
-    place: Place,
+    place: FolderLocation,
     /// The prefix of the lock file's name.
     base: String,
 }
 
 /// A folder, which need not exist.
 #[derive(Debug, Clone)]
-pub(in crate::state) enum Place {
+pub(in crate::state) enum FolderLocation {
     /// `.orch` in the project at this root.
     Own(PathBuf),
     /// A directory that the user has named.
     Named(PathBuf),
 }
 
-impl Place {
+impl FolderLocation {
     /// Returns the folder, if it exists.
     pub(in crate::state) fn find(&self) -> Result<Option<GuardedFolder>, Unusable> {
         match self {
-            Place::Own(root) => GuardedFolder::find(root),
-            Place::Named(directory) => GuardedFolder::find_at(directory),
+            FolderLocation::Own(root) => GuardedFolder::find(root),
+            FolderLocation::Named(directory) => GuardedFolder::find_at(directory),
         }
     }
 
     /// Returns the folder, and creates the directory in it that a file lies in.
     pub(in crate::state) fn create(&self, key: &str) -> Result<GuardedFolder, Unusable> {
         let folder = match self {
-            Place::Own(root) => GuardedFolder::create(root)?,
-            Place::Named(directory) => GuardedFolder::create_at(directory)?,
+            FolderLocation::Own(root) => GuardedFolder::create(root)?,
+            FolderLocation::Named(directory) => GuardedFolder::create_at(directory)?,
         };
         if let Some((directory, _)) = key.rsplit_once('/') {
             folder.make_directory(directory)?;
@@ -54,8 +54,8 @@ impl Place {
     /// Returns the name of a file for people.
     fn address(&self, key: &str) -> String {
         match self {
-            Place::Own(_) => format!("{}/{key}", crate::folder::NAME),
-            Place::Named(directory) => directory.join(key).display().to_string(),
+            FolderLocation::Own(_) => format!("{}/{key}", crate::folder::NAME),
+            FolderLocation::Named(directory) => directory.join(key).display().to_string(),
         }
     }
 
@@ -82,7 +82,7 @@ impl Place {
 
 impl LocalStore {
     /// Returns the store in a folder. All keys begin with `base`.
-    pub(in crate::state) fn new(place: Place, base: String) -> Self {
+    pub(in crate::state) fn new(place: FolderLocation, base: String) -> Self {
         LocalStore { place, base }
     }
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub(super) use self::local::FolderLocation;
 pub use self::local::LocalStore;
-pub(super) use self::local::Place;
 #[cfg(feature = "remote-state")]
 pub(super) use self::remote::{azure, gcs, s3};
 #[cfg(not(feature = "remote-state"))]

@@ -10,10 +10,10 @@ use super::pauses::Pauses;
 use super::request::{AnswerKind, RequestKind, WriterAnswer, WriterRequest};
 use super::{Change, LocalCopy, Loss, Report, WriterEnd};
 use crate::path::Generation;
-use crate::state::backend::Swap;
+use crate::state::backend::PutOutcome;
 use crate::state::clock::{Clock, Moment};
 use crate::state::document::{Document, Entry, Lock};
-use crate::state::holder::Claim;
+use crate::state::holder::LockedFile;
 use crate::state::lock::Locked;
 use crate::state::run_record::RunChanges;
 use crate::state::store::{StoreError, StoredObject, Version};
@@ -71,7 +71,7 @@ pub struct Core {
     /// Why the copy could not be written, the last time.
     copy_problem: Option<String>,
     /// Keeps other processes of this machine from taking the lock over.
-    _claim: Option<Claim>,
+    _claim: Option<LockedFile>,
 }
 
 impl std::fmt::Debug for Core {
@@ -351,11 +351,11 @@ impl Core {
 
     fn record_written(
         &mut self,
-        swap: Swap,
+        swap: PutOutcome,
         breaker: Option<String>,
     ) -> Result<Option<Report>, Loss> {
         let report = match swap {
-            Swap::Done(version) => {
+            PutOutcome::Done(version) => {
                 self.record_version = version;
                 self.is_fold_due = self.record.to_bytes().len() > FOLD_BYTES;
                 self.sure = self.last_write.unwrap_or(self.sure);
@@ -366,7 +366,7 @@ impl Core {
                 let tickets = std::mem::take(&mut self.asked);
                 (!tickets.is_empty()).then_some(Report::Confirmed(tickets))
             }
-            Swap::Refused(found) => {
+            PutOutcome::Refused(found) => {
                 // An earlier write of ours, whose answer was lost, may have arrived by now.
                 self.record_version = self.own_record(found, breaker)?;
                 self.pending.append(&mut self.asked);
@@ -405,9 +405,9 @@ impl Core {
         document
     }
 
-    fn folded(&mut self, document: Document, swap: Swap) -> Result<(), Loss> {
+    fn folded(&mut self, document: Document, swap: PutOutcome) -> Result<(), Loss> {
         match swap {
-            Swap::Done(version) => {
+            PutOutcome::Done(version) => {
                 self.document = document;
                 self.version = version;
                 self.is_fold_due = false;
@@ -415,7 +415,7 @@ impl Core {
                 self.wanted
                     .retain(|stack, entry| folded.get(stack) != Some(&*entry));
             }
-            Swap::Refused(found) => self.adopt(found)?,
+            PutOutcome::Refused(found) => self.adopt(found)?,
         }
         self.succeeded();
         Ok(())
@@ -427,7 +427,7 @@ impl Core {
         document.serial += 1;
         document.merge(&self.wanted);
         document.interrupt(&self.lock.run, self.clock.now());
-        document.lock = None;
+        document.release(&self.lock.code);
         let entry = |stack: &String| document.stacks.get(stack);
         let changed = self
             .before
@@ -445,10 +445,10 @@ impl Core {
         document
     }
 
-    fn end_written(&mut self, document: &Document, swap: Swap) -> Result<(), Loss> {
+    fn end_written(&mut self, document: &Document, swap: PutOutcome) -> Result<(), Loss> {
         match swap {
-            Swap::Done(_) => self.written = Some(document.serial),
-            Swap::Refused(found) => self.adopt(found)?,
+            PutOutcome::Done(_) => self.written = Some(document.serial),
+            PutOutcome::Refused(found) => self.adopt(found)?,
         }
         self.succeeded();
         Ok(())
@@ -472,8 +472,7 @@ impl Core {
         let Ok(document) = Document::parse(&object.bytes) else {
             return Err(taken);
         };
-        let is_locked = |lock: &Lock| lock.code == self.lock.code;
-        if document.lock.as_ref().is_some_and(is_locked) {
+        if document.lock_with(&self.lock.code).is_some() {
             self.document = document;
             self.version = object.version;
             return Ok(());

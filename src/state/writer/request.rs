@@ -1,6 +1,6 @@
 //! The writer's requests to the backend. A slow request doesn't keep the writer from receiving messages of the run.
 
-use crate::state::backend::{Backend, Swap};
+use crate::state::backend::{Backend, PutOutcome};
 use crate::state::document::Document;
 use crate::state::run_record::RunChanges;
 use crate::state::store::{PutCondition, StoreError, Version};
@@ -28,9 +28,9 @@ pub struct WriterAnswer(pub(super) AnswerKind);
 #[derive(Debug)]
 pub(super) enum AnswerKind {
     /// If its record was removed, also who ended the run from outside.
-    Record(Result<Swap, StoreError>, Option<String>),
-    Fold(Document, Result<Swap, StoreError>),
-    End(Document, Result<Swap, StoreError>),
+    Record(Result<PutOutcome, StoreError>, Option<String>),
+    Fold(Document, Result<PutOutcome, StoreError>),
+    End(Document, Result<PutOutcome, StoreError>),
     Removal,
 }
 
@@ -42,7 +42,7 @@ impl WriterRequest {
                 let condition = PutCondition::Unchanged(version);
                 let swap = backend.swap_record(&record, &condition);
                 let breaker = match &swap {
-                    Ok(Swap::Refused(None)) => {
+                    Ok(PutOutcome::Refused(None)) => {
                         let read = backend.read().ok().flatten();
                         read.and_then(|read| read.document.ended_by(&record.run))
                     }

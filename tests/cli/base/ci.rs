@@ -91,7 +91,7 @@ mod github {
     }
 
     #[test]
-    fn a_pull_request_at_depth_1_lacks_its_base_and_one_fetch_mends_that() {
+    fn base_of_a_pull_request_at_depth_1_needs_one_fetch() {
         let (repositories, event) = pull_request();
         let merge = repositories.author().id("refs/pull/1/merge");
         let project = check_out(&repositories, "1", &merge);
@@ -115,7 +115,7 @@ mod github {
     }
 
     #[test]
-    fn a_pull_request_at_depth_1_can_fetch_its_base_itself() {
+    fn base_of_a_pull_request_at_depth_1_is_fetched_with_fetch() {
         let (repositories, event) = pull_request();
         let merge = repositories.author().id("refs/pull/1/merge");
         let project = check_out(&repositories, "1", &merge);
@@ -130,7 +130,7 @@ mod github {
     }
 
     #[test]
-    fn the_head_of_a_pull_request_at_depth_1_can_fetch_history_itself() {
+    fn base_of_a_pull_request_head_at_depth_1_fetches_history() {
         let (repositories, event) = pull_request();
         let feature = repositories.author().id("feature");
         let project = check_out(&repositories, "1", &feature);
@@ -157,7 +157,7 @@ mod github {
     }
 
     #[test]
-    fn a_push_has_changed_what_all_its_commits_did() {
+    fn base_of_a_push_is_the_commit_before_all_its_commits() {
         let (repositories, event) = push();
         let project = check_out_branch(&repositories, 10);
         assert_snapshot!(event.orch(&project, LIST), @"
@@ -169,7 +169,7 @@ mod github {
     }
 
     #[test]
-    fn after_a_forced_push_the_commit_before_it_is_fetched_by_its_name() {
+    fn base_of_a_forced_push_is_fetched_by_id() {
         let repositories = Repositories::new();
         let author = repositories.author();
         let old = author.commit("replaced", "a");
@@ -198,7 +198,7 @@ mod github {
     }
 
     #[test]
-    fn a_push_whose_event_cannot_be_read_is_refused() {
+    fn base_of_a_push_with_an_unreadable_event_is_refused() {
         let (repositories, mut event) = push();
         let project = check_out_branch(&repositories, 10);
         event.file = "missing.json".to_owned();
@@ -245,7 +245,7 @@ mod gitlab {
     }
 
     #[test]
-    fn a_merge_request_is_compared_with_its_diff_base() {
+    fn base_of_a_merge_request_is_its_diff_base() {
         let repositories = two_branches();
         let start = repositories.author().id("feature~1");
         let project = check_out(&repositories, "feature", 20);
@@ -269,7 +269,7 @@ mod bitbucket {
     use super::*;
 
     #[test]
-    fn a_pull_request_without_its_destination_can_fetch_it() {
+    fn base_of_a_pull_request_fetches_its_missing_destination() {
         let repositories = two_branches();
         let author = repositories.author();
         let main = author.id("main");
@@ -302,7 +302,7 @@ mod azure {
     use super::*;
 
     #[test]
-    fn a_pull_request_is_compared_with_what_it_was_merged_into() {
+    fn base_of_a_merged_pull_request_is_the_first_parent() {
         let repositories = two_branches();
         let author = repositories.author();
         let feature = author.id("feature");
@@ -341,7 +341,7 @@ mod buildkite {
     }
 
     #[test]
-    fn a_pull_request_is_compared_with_where_it_left_its_base_branch() {
+    fn base_of_a_pull_request_is_the_merge_base() {
         let repositories = two_branches();
         let author = repositories.author();
         author.git("branch release main");

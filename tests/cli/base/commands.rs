@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn without_changed_no_command_looks_at_git() {
+fn base_without_changed_needs_no_git() {
     let repositories = two_branches();
     let project = repositories.clone("");
     project.write(
@@ -32,7 +32,7 @@ fn without_changed_no_command_looks_at_git() {
 }
 
 #[test]
-fn without_changed_no_repository_is_opened() {
+fn base_without_changed_opens_no_repository() {
     let repositories = two_branches();
     let project = repositories.clone("");
     let opens = |arguments: &str| {
@@ -52,7 +52,7 @@ fn without_changed_no_repository_is_opened() {
 }
 
 #[test]
-fn run_runs_what_list_lists() {
+fn base_is_the_same_for_run_and_list() {
     let repositories = two_branches();
     let author = repositories.author();
     author.write("d/stack.tm", "stack {\n wants = [\"/c\"]\n}\n");
@@ -80,7 +80,7 @@ fn run_runs_what_list_lists() {
 }
 
 #[test]
-fn a_refusal_runs_nothing() {
+fn base_refusal_runs_nothing() {
     let repositories = Repositories::new();
     let project = repositories.clone("");
     assert_snapshot!(project.orch("run --changed -- git init elsewhere"), @"
@@ -94,7 +94,7 @@ fn a_refusal_runs_nothing() {
 }
 
 #[test]
-fn a_refusal_is_one_document() {
+fn base_refusal_prints_one_json_document() {
     let repositories = two_branches();
     let project = repositories.clone("--depth=1");
     for command in ["list", "graph", "env"] {
@@ -124,7 +124,7 @@ fn a_refusal_is_one_document() {
 }
 
 #[test]
-fn a_hook_of_another_repository_does_not_mislead() {
+fn base_ignores_git_variables_of_a_hook() {
     let repositories = two_branches();
     let project = repositories.clone("--depth=1");
     let variables = [("GIT_DIR", "/nowhere"), ("GIT_INDEX_FILE", "/nowhere")];
@@ -139,7 +139,7 @@ fn a_hook_of_another_repository_does_not_mislead() {
 
 #[cfg(unix)]
 #[test]
-fn a_project_behind_a_link_is_the_project() {
+fn base_is_found_for_a_project_behind_a_link() {
     let repositories = two_branches();
     let project = repositories.clone("");
     std::os::unix::fs::symlink(project.path(""), project.path("../link")).unwrap();
@@ -152,7 +152,7 @@ fn a_project_behind_a_link_is_the_project() {
 }
 
 #[test]
-fn a_project_may_be_a_part_of_its_repository() {
+fn base_is_found_for_a_project_in_a_subdirectory() {
     let repositories = Repositories::new();
     let author = repositories.author();
     author.write("part/orch.orch.hcl", "orch { root = true }\n");
@@ -170,7 +170,7 @@ fn a_project_may_be_a_part_of_its_repository() {
 }
 
 #[test]
-fn a_linked_worktree_is_like_any_other() {
+fn base_is_found_in_a_linked_worktree() {
     let repositories = two_branches();
     let project = repositories.clone("--depth=1 --no-single-branch");
     project.git("worktree add -q -b work ../work origin/feature");
@@ -192,7 +192,7 @@ fn a_linked_worktree_is_like_any_other() {
 }
 
 #[test]
-fn a_linked_worktree_can_fetch_history_itself() {
+fn base_fetch_works_in_a_linked_worktree() {
     let repositories = two_branches();
     let project = repositories.clone("--depth=1 --no-single-branch");
     project.git("worktree add -q -b work ../work origin/feature");
@@ -206,7 +206,7 @@ fn a_linked_worktree_can_fetch_history_itself() {
 }
 
 #[test]
-fn where_libgit2_knows_nothing_git_is_asked() {
+fn base_falls_back_to_the_git_program() {
     let repositories = Repositories::with("--object-format=sha256");
     let author = repositories.author();
     author.git("checkout -q -b feature");
@@ -239,7 +239,7 @@ fn where_libgit2_knows_nothing_git_is_asked() {
 }
 
 #[test]
-fn a_partial_clone_gets_what_it_lacks() {
+fn base_in_a_partial_clone_fetches_missing_objects() {
     let repositories = two_branches();
     let author = repositories.author();
     author.git("rm -q -r d");
@@ -264,7 +264,7 @@ fn a_partial_clone_gets_what_it_lacks() {
 }
 
 #[test]
-fn without_the_program_nothing_can_be_fetched_but_much_be_known() {
+fn base_without_the_git_program_is_found_but_not_fetched() {
     let repositories = two_branches();
     let project = repositories.clone("--depth=1 --no-single-branch");
     let no_programs = [("PATH", "/nowhere")];

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_branch_has_changed_what_it_did_since_it_left_the_default_branch() {
+fn base_of_a_branch_is_the_merge_base_with_the_default_branch() {
     let repositories = two_branches();
     let project = repositories.clone("--branch=feature");
     assert_snapshot!(project.orch(LIST), @"
@@ -15,7 +15,7 @@ fn a_branch_has_changed_what_it_did_since_it_left_the_default_branch() {
 }
 
 #[test]
-fn what_is_not_committed_counts_on_every_branch() {
+fn base_comparison_counts_uncommitted_changes_on_every_branch() {
     let repositories = two_branches();
     let project = repositories.clone("");
     project.git("checkout -q -b new");
@@ -28,7 +28,7 @@ fn what_is_not_committed_counts_on_every_branch() {
 }
 
 #[test]
-fn the_default_branch_at_the_tip_of_the_remote_has_changed_what_its_last_commit_did() {
+fn base_of_the_default_branch_at_its_remote_tip_is_the_parent() {
     let repositories = two_branches();
     let project = repositories.clone("");
     assert_snapshot!(project.orch(LIST), @"
@@ -39,7 +39,7 @@ fn the_default_branch_at_the_tip_of_the_remote_has_changed_what_its_last_commit_
 }
 
 #[test]
-fn where_branches_cross_either_base_does() {
+fn base_may_be_either_merge_base_of_a_criss_cross() {
     let repositories = two_branches();
     let author = repositories.author();
     let (main, feature) = (author.id("main"), author.id("feature"));
@@ -55,7 +55,7 @@ fn where_branches_cross_either_base_does() {
 }
 
 #[test]
-fn the_first_commit_has_no_parent() {
+fn base_of_the_first_commit_is_unknown() {
     let repositories = Repositories::new();
     let project = repositories.clone("");
     assert_snapshot!(project.orch(LIST), @"
@@ -68,7 +68,7 @@ fn the_first_commit_has_no_parent() {
 }
 
 #[test]
-fn without_a_commit_there_is_no_base() {
+fn base_is_unknown_without_a_commit() {
     let sandbox = Sandbox::layout("a");
     sandbox.git_init();
     assert_snapshot!(sandbox.orch(LIST), @"
@@ -88,7 +88,7 @@ fn without_a_commit_there_is_no_base() {
 }
 
 #[test]
-fn without_git_there_is_no_base() {
+fn base_is_unknown_without_git() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch(LIST), @"
     [stderr]
@@ -108,7 +108,7 @@ fn without_git_there_is_no_base() {
 }
 
 #[test]
-fn histories_without_a_common_commit_have_no_base() {
+fn base_is_unknown_without_a_common_commit() {
     let repositories = Repositories::new();
     let author = repositories.author();
     author.git("checkout -q --orphan other");
@@ -126,7 +126,7 @@ fn histories_without_a_common_commit_have_no_base() {
 }
 
 #[test]
-fn the_configuration_decides() {
+fn base_branch_and_remote_come_from_the_configuration() {
     let repositories = two_branches();
     let author = repositories.author();
     let git = "git {\n default_remote = \"hub\"\n default_branch = \"develop\"\n}\n";

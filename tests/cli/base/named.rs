@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_base_is_that_commit_and_no_merge_base() {
+fn base_flag_means_that_commit_and_not_the_merge_base() {
     let repositories = two_branches();
     let project = repositories.clone("--branch=feature");
     assert_snapshot!(project.orch("list -c -B origin/main"), @"
@@ -31,7 +31,7 @@ fn a_base_is_that_commit_and_no_merge_base() {
 }
 
 #[test]
-fn a_base_without_changed_is_a_wrong_command_line() {
+fn base_flag_requires_changed() {
     let sandbox = Sandbox::layout("a");
     for arguments in [
         "list --base HEAD",
@@ -45,7 +45,7 @@ fn a_base_without_changed_is_a_wrong_command_line() {
 }
 
 #[test]
-fn an_empty_base_is_a_wrong_command_line() {
+fn base_flag_rejects_an_empty_value() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("list --changed --base ''"), @"
     [stderr]
@@ -64,7 +64,7 @@ fn an_empty_base_is_a_wrong_command_line() {
 }
 
 #[test]
-fn a_base_never_becomes_an_option_of_git() {
+fn base_flag_never_becomes_a_git_option() {
     let repositories = two_branches();
     let project = repositories.clone("");
     let output = project.orch("list --changed --base --all");
@@ -93,7 +93,7 @@ fn a_base_never_becomes_an_option_of_git() {
 }
 
 #[test]
-fn what_the_remote_does_not_have_is_fetched_once() {
+fn base_fetch_tries_a_missing_revision_once() {
     let repositories = two_branches();
     let project = repositories.clone("");
     let output = project.orch("list --changed --fetch --base nonsense");
@@ -108,7 +108,7 @@ fn what_the_remote_does_not_have_is_fetched_once() {
 }
 
 #[test]
-fn a_named_base_goes_before_what_ci_says() {
+fn base_flag_overrides_the_base_of_ci() {
     let repositories = two_branches();
     let project = repositories.clone("");
     let variables = [("GITHUB_ACTIONS", "true"), ("GITHUB_EVENT_NAME", "push")];

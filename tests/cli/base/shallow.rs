@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_branch_is_fetched_by_orch() {
+fn base_fetch_gets_a_branch() {
     let repositories = two_branches();
     let project = repositories.clone("--depth=1");
     let output = project.orch("list --changed --base feature --fetch");
@@ -17,7 +17,7 @@ fn a_branch_is_fetched_by_orch() {
 }
 
 #[test]
-fn a_base_that_is_not_there_is_refused_and_one_fetch_mends_that() {
+fn base_missing_from_the_clone_is_refused_until_fetched() {
     let repositories = two_branches();
     let start = repositories.author().id("main~1");
     let project = repositories.clone("--depth=1");
@@ -40,7 +40,7 @@ fn a_base_that_is_not_there_is_refused_and_one_fetch_mends_that() {
 }
 
 #[test]
-fn a_tag_that_is_not_there_is_fetched_alone() {
+fn base_fetch_gets_a_missing_tag_alone() {
     let repositories = two_branches();
     let author = repositories.author();
     author.git("tag v1 main~1");
@@ -80,7 +80,7 @@ fn long() -> Repositories {
 }
 
 #[test]
-fn a_merge_base_that_is_not_there_is_refused_and_all_history_mends_that() {
+fn base_without_a_merge_base_in_the_clone_is_refused_until_unshallowed() {
     let repositories = long();
     let project = repositories.project();
     let refused = project.orch(LIST);
@@ -103,7 +103,7 @@ fn a_merge_base_that_is_not_there_is_refused_and_all_history_mends_that() {
 }
 
 #[test]
-fn a_merge_base_that_is_not_there_is_found_by_deepening_no_more_than_needed() {
+fn base_fetch_deepens_only_to_the_merge_base() {
     let repositories = long();
     let project = repositories.project();
     let tip = project.id("HEAD");
@@ -119,7 +119,7 @@ fn a_merge_base_that_is_not_there_is_found_by_deepening_no_more_than_needed() {
 }
 
 #[test]
-fn the_default_branch_that_was_not_cloned_is_fetched_and_deepened() {
+fn base_fetch_gets_and_deepens_the_default_branch() {
     let repositories = long();
     let project = repositories.project();
     project.git("config remote.origin.fetch +refs/heads/feature:refs/remotes/origin/feature");
@@ -138,7 +138,7 @@ fn the_default_branch_that_was_not_cloned_is_fetched_and_deepened() {
 }
 
 #[test]
-fn commits_that_were_never_pushed_are_no_obstacle() {
+fn base_fetch_works_with_unpushed_commits() {
     let unpushed = || {
         let repositories = two_branches();
         let project = repositories.clone("--depth=1 --no-single-branch --branch=feature");
@@ -174,7 +174,7 @@ fn commits_that_were_never_pushed_are_no_obstacle() {
 }
 
 #[test]
-fn a_merge_that_was_made_in_the_clone_is_no_obstacle() {
+fn base_fetch_works_with_a_local_merge() {
     let repositories = two_branches();
     let author = repositories.author();
     author.git("checkout -q feature");
@@ -199,7 +199,7 @@ fn a_merge_that_was_made_in_the_clone_is_no_obstacle() {
 }
 
 #[test]
-fn deepening_ends_at_some_depth_and_leaves_the_rest_to_the_user() {
+fn base_fetch_stops_deepening_at_a_limit() {
     let repositories = two_branches();
     let author = repositories.author();
     author.git("checkout -q feature");
@@ -222,7 +222,7 @@ fn deepening_ends_at_some_depth_and_leaves_the_rest_to_the_user() {
 }
 
 #[test]
-fn a_remote_that_does_not_answer_ends_the_fetching() {
+fn base_fetch_fails_if_the_remote_does_not_answer() {
     let repositories = long();
     let project = repositories.project();
     project.git("remote set-url origin $URL.gone");
@@ -249,7 +249,7 @@ fn a_remote_that_does_not_answer_ends_the_fetching() {
 }
 
 #[test]
-fn without_fetch_nothing_is_fetched() {
+fn base_is_not_fetched_without_fetch() {
     let repositories = long();
     let project = repositories.project();
     let before = fs::read(project.path(".git/shallow")).unwrap();

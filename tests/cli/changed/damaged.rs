@@ -18,7 +18,7 @@ fn overwrite(file: &PathBuf, content: &str) {
 }
 
 #[test]
-fn a_head_that_cannot_be_read_is_no_empty_history() {
+fn changed_refuses_an_unreadable_head() {
     type Damage = fn(&Repository);
     let damages: [(&str, Damage); 6] = [
         ("its commit is missing", |it| {

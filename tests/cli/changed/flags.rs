@@ -17,7 +17,7 @@ fn of_each_state() -> Repository {
 }
 
 #[test]
-fn what_is_not_committed_can_be_left_out_on_the_command_line() {
+fn changed_flags_leave_out_uncommitted_files() {
     let repository = of_each_state();
     assert_snapshot!(repository.changed(), @"
     committed  # changed: committed/main.tf; at or below /
@@ -38,7 +38,7 @@ fn what_is_not_committed_can_be_left_out_on_the_command_line() {
 }
 
 #[test]
-fn what_is_not_committed_can_be_left_out_by_the_configuration() {
+fn changed_settings_leave_out_uncommitted_files() {
     let repository = of_each_state();
     let configure = |untracked: &str, uncommitted: &str| {
         repository.write(
@@ -88,7 +88,7 @@ orch {{
 }
 
 #[test]
-fn what_is_switched_on_and_off_is_a_wrong_command_line() {
+fn changed_flags_that_conflict_are_refused() {
     let repository = Repository::layout("a");
     assert_snapshot!(repository.orch("list --changed --enable-change-detection git-untracked --disable-change-detection git-untracked"), @"
     [stderr]
@@ -118,7 +118,7 @@ fn what_is_switched_on_and_off_is_a_wrong_command_line() {
 }
 
 #[test]
-fn reasons_are_data_too() {
+fn changed_prints_reasons_as_json() {
     let repository = Repository::new(
         "\
 //- /shared.tf
@@ -216,7 +216,7 @@ globals {}
 }
 
 #[test]
-fn changes_are_one_filter_among_others() {
+fn changed_combines_with_other_filters() {
     let repository = Repository::layout("a [x]\na/b [y] wants /c\nc\nd [x]\ne wanted_by /a/b");
     repository.write("/a/new.tf", "");
     repository.write("/a/b/new.tf", "");
@@ -247,7 +247,7 @@ fn changes_are_one_filter_among_others() {
 }
 
 #[test]
-fn nothing_to_do_is_explained() {
+fn changed_explains_an_empty_selection() {
     let repository = Repository::layout("a [x]\na/b\nc");
     assert_snapshot!(repository.list(""), @"
     [stderr]
@@ -274,7 +274,7 @@ fn nothing_to_do_is_explained() {
 }
 
 #[test]
-fn run_acts_on_what_list_shows() {
+fn changed_selects_the_same_in_run_and_list() {
     let repository = Repository::layout("a after /b\nb\nc wants /d after /d\nd\ne");
     repository.write("/a/new.tf", "");
     repository.write("/b/new.tf", "");
@@ -288,7 +288,7 @@ fn run_acts_on_what_list_shows() {
 }
 
 #[test]
-fn a_run_without_changes_runs_nothing() {
+fn changed_run_without_changes_runs_nothing() {
     let repository = Repository::layout("a");
     assert_snapshot!(repository.orch("run --changed --base HEAD false"), @"
     [stderr]
@@ -298,7 +298,7 @@ fn a_run_without_changes_runs_nothing() {
 }
 
 #[test]
-fn changes_are_the_same_from_every_directory() {
+fn changed_is_the_same_from_every_directory() {
     let repository = Repository::layout("a\na/b\nc");
     repository.write("/a/b/new.tf", "");
     repository.write("/c/new.tf", "");
@@ -316,7 +316,7 @@ fn changes_are_the_same_from_every_directory() {
 }
 
 #[test]
-fn what_has_changed_goes_together_with_all_other_flags() {
+fn changed_combines_with_all_other_flags() {
     let repository = Repository::layout(
         "a [x] wants /d
         b after /a

@@ -11,7 +11,7 @@ fn repository() -> Repository {
 }
 
 #[test]
-fn comments_tags_order_and_descriptions_select_nothing() {
+fn changed_ignores_comments_tags_order_and_descriptions() {
     let repository = repository();
     for text in [
         "# why\nstack {}\n",
@@ -32,7 +32,7 @@ fn comments_tags_order_and_descriptions_select_nothing() {
 }
 
 #[test]
-fn a_new_file_that_says_nothing_selects_nothing() {
+fn changed_ignores_a_new_file_without_effect() {
     let repository = repository();
     repository.write("/a/more.tm.hcl", "# nothing yet\n");
     let found = repository.changed();
@@ -40,14 +40,14 @@ fn a_new_file_that_says_nothing_selects_nothing() {
 }
 
 #[test]
-fn a_module_counts_by_the_bytes_of_its_files() {
+fn changed_compares_modules_by_bytes() {
     let repository = repository();
     repository.write("/m/stack.tm", "# why\nstack {}\n");
     assert_snapshot!(repository.changed(), @"b  # changed: m/stack.tm (uncommitted), module ../m (b/main.tf:2); at or below /");
 }
 
 #[test]
-fn other_permissions_of_configuration_count_for_nothing() {
+fn changed_ignores_permissions_of_configuration_files() {
     let repository = repository();
     for text in [
         repository.read("/a/stack.tm"),
@@ -60,7 +60,7 @@ fn other_permissions_of_configuration_count_for_nothing() {
 }
 
 #[test]
-fn why_shows_what_changed_otherwise() {
+fn changed_without_effect_is_shown_by_why() {
     let repository = repository();
     repository.write("/a/stack.tm", "stack {\n  tags = [\"t\"]\n}\n");
     assert_snapshot!(repository.orch("why a --changed --base base"), @"
@@ -87,7 +87,7 @@ fn why_shows_what_changed_otherwise() {
 }
 
 #[test]
-fn a_change_that_is_switched_off_does_not_hide_a_committed_one() {
+fn changed_finds_a_committed_change_behind_an_uncounted_one() {
     let repository = repository();
     repository.write("/a/stack.tm", "stack {\n  name = \"other\"\n}\n");
     repository.commit();
@@ -97,7 +97,7 @@ fn a_change_that_is_switched_off_does_not_hide_a_committed_one() {
 }
 
 #[test]
-fn a_variable_computed_from_a_tag_counts() {
+fn changed_counts_a_variable_computed_from_a_tag() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/env.tm",

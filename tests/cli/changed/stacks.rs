@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::support::Repository;
 
 #[test]
-fn neighbours_with_similar_names_do_not_change() {
+fn changed_skips_neighbours_with_similar_names() {
     let repository = Repository::layout("a\nab\na-b\na.b\nA");
     repository.write("/a/x.tf", "");
     assert_snapshot!(repository.changed(), @"a  # changed: a/x.tf (untracked); at or below /");
@@ -18,7 +18,7 @@ fn neighbours_with_similar_names_do_not_change() {
 }
 
 #[test]
-fn only_the_nearest_stack_changes() {
+fn changed_selects_only_the_nearest_stack() {
     let repository = Repository::layout("/\na\na/b/c\na/b/c-d");
     repository.write("/a/b/c/deep/x.tf", "");
     assert_snapshot!(repository.changed(), @"a/b/c  # changed: a/b/c/deep/x.tf (untracked); at or below /");
@@ -36,7 +36,7 @@ fn only_the_nearest_stack_changes() {
 }
 
 #[test]
-fn hidden_and_skipped_files_of_a_stack_count() {
+fn changed_counts_hidden_and_skipped_files() {
     let repository = Repository::layout("a\nb\nc\nd\ne");
     repository.write("/a/.hidden", "");
     repository.write("/b/.github/deep/x.yml", "");
@@ -53,7 +53,7 @@ fn hidden_and_skipped_files_of_a_stack_count() {
 }
 
 #[test]
-fn a_file_in_no_stack_selects_nothing() {
+fn changed_ignores_a_file_outside_of_stacks() {
     let repository = Repository::layout("a\nb");
     repository.write("/x.tf", "");
     repository.write("/modules/m/x.tf", "");
@@ -65,7 +65,7 @@ fn a_file_in_no_stack_selects_nothing() {
 }
 
 #[test]
-fn names_that_a_file_system_allows_are_shown_and_kept() {
+fn changed_shows_and_keeps_unusual_file_names() {
     let mut names = vec![
         "a b",
         "-x",
@@ -126,7 +126,7 @@ fn names_that_a_file_system_allows_are_shown_and_kept() {
 }
 
 #[test]
-fn stacks_have_names_that_a_file_system_allows() {
+fn changed_selects_stacks_with_unusual_names() {
     let repository = Repository::layout("none");
     for name in [
         "a b",
@@ -183,7 +183,7 @@ fn stacks_have_names_that_a_file_system_allows() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn names_are_compared_byte_by_byte() {
+fn changed_compares_names_byte_by_byte() {
     let repository = Repository::layout("e\u{301}\n\u{e9}\ngone/e\u{301}\ngone/\u{e9}");
     repository.write("/e\u{301}/x", "");
     repository.git("rm -q -r gone/e\u{301}");
@@ -199,7 +199,7 @@ fn names_are_compared_byte_by_byte() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn names_that_are_no_text_count() {
+fn changed_counts_names_that_are_not_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let repository = Repository::layout("a\nb\nc\nd");
@@ -223,7 +223,7 @@ fn names_that_are_no_text_count() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_was_no_text_in_the_base_was_no_stack() {
+fn changed_ignores_base_directories_that_are_not_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let repository = Repository::layout("a\nb");
@@ -245,7 +245,7 @@ fn what_was_no_text_in_the_base_was_no_stack() {
 }
 
 #[test]
-fn two_thousand_files_change_at_once() {
+fn changed_handles_two_thousand_files() {
     let repository = Repository::layout("a\nb");
     for number in 0..1000 {
         repository.write(&format!("/a/{number}.tf"), "");

@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use crate::support::{Repository, Sandbox};
 
 #[test]
-fn nothing_has_changed() {
+fn changed_is_empty_without_changes() {
     let repository = Repository::layout("a");
     assert_snapshot!(repository.changed(), @"
     [stderr]
@@ -14,7 +14,7 @@ fn nothing_has_changed() {
 }
 
 #[test]
-fn a_commit_since_the_base_counts() {
+fn changed_counts_commits_since_the_base() {
     let repository = Repository::layout("a\nb\nc\nd");
     repository.write("/a/main.tf", "# changed\n");
     repository.write("/b/new.tf", "");
@@ -28,7 +28,7 @@ fn a_commit_since_the_base_counts() {
 }
 
 #[test]
-fn what_is_staged_counts() {
+fn changed_counts_staged_files() {
     let repository = Repository::layout("a\nb\nc\nd");
     repository.write("/a/main.tf", "# changed\n");
     repository.write("/b/new.tf", "");
@@ -42,7 +42,7 @@ fn what_is_staged_counts() {
 }
 
 #[test]
-fn what_is_not_staged_counts() {
+fn changed_counts_unstaged_files() {
     let repository = Repository::layout("a\nb\nc\nd");
     repository.write("/a/main.tf", "# changed\n");
     repository.remove("/c/main.tf");
@@ -53,7 +53,7 @@ fn what_is_not_staged_counts() {
 }
 
 #[test]
-fn what_is_staged_and_undone_in_the_working_tree_counts() {
+fn changed_counts_staged_changes_undone_in_the_working_tree() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/main.tf", "# changed\n");
     repository.write("/b/new.tf", "");
@@ -67,14 +67,14 @@ fn what_is_staged_and_undone_in_the_working_tree_counts() {
 }
 
 #[test]
-fn a_file_that_git_shall_forget_counts_though_it_stays() {
+fn changed_counts_files_removed_from_the_index_only() {
     let repository = Repository::layout("a\nb");
     repository.git("rm -q --cached a/main.tf");
     assert_snapshot!(repository.changed(), @"a  # changed: a/main.tf (uncommitted, deleted); at or below /");
 }
 
 #[test]
-fn a_file_that_is_announced_with_intent_to_add_counts() {
+fn changed_counts_files_with_intent_to_add() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/new.tf", "# new\n");
     repository.git("add --intent-to-add a/new.tf");
@@ -82,7 +82,7 @@ fn a_file_that_is_announced_with_intent_to_add_counts() {
 }
 
 #[test]
-fn a_renamed_file_counts_on_both_sides() {
+fn changed_counts_a_rename_on_both_sides() {
     let repository = Repository::layout("a\nb\nc\nd");
     repository.git("mv a/main.tf b/a.tf");
     assert_snapshot!(repository.changed(), @"
@@ -100,7 +100,7 @@ fn a_renamed_file_counts_on_both_sides() {
 }
 
 #[test]
-fn renames_count_on_both_sides_whatever_git_is_configured_to_show() {
+fn changed_counts_renames_with_any_git_configuration() {
     let repository = Repository::layout("a\nb\nc\nd");
     for setting in [
         "diff.renames copies",
@@ -133,7 +133,7 @@ fn renames_count_on_both_sides_whatever_git_is_configured_to_show() {
 }
 
 #[test]
-fn a_copy_concerns_only_the_place_it_goes_to() {
+fn changed_counts_a_copy_only_at_its_target() {
     let repository = Repository::layout("a\nb");
     repository.write("/b/copy.tf", "# a\n");
     repository.commit();
@@ -141,7 +141,7 @@ fn a_copy_concerns_only_the_place_it_goes_to() {
 }
 
 #[test]
-fn a_changed_mode_counts() {
+fn changed_counts_a_changed_mode() {
     use std::os::unix::fs::PermissionsExt;
     let repository = Repository::layout("a\nb\nc");
     let executable = |path: &str| {
@@ -158,7 +158,7 @@ fn a_changed_mode_counts() {
 }
 
 #[test]
-fn a_file_that_becomes_a_link_counts() {
+fn changed_counts_a_file_that_becomes_a_link() {
     let repository = Repository::layout("a\nb\nc");
     for stack in ["a", "b"] {
         repository.remove(&format!("/{stack}/main.tf"));
@@ -174,7 +174,7 @@ fn a_file_that_becomes_a_link_counts() {
 }
 
 #[test]
-fn a_link_with_another_target_counts() {
+fn changed_counts_a_link_with_another_target() {
     let sandbox = Sandbox::layout("a\nb\nc");
     for stack in ["a", "b", "c"] {
         sandbox.symlink("old", &format!("/{stack}/link"));
@@ -194,7 +194,7 @@ fn a_link_with_another_target_counts() {
 }
 
 #[test]
-fn a_file_that_becomes_a_directory_counts() {
+fn changed_counts_a_file_that_becomes_a_directory() {
     let repository = Repository::layout("a\nb\nc");
     for stack in ["a", "b"] {
         repository.remove(&format!("/{stack}/main.tf"));
@@ -210,7 +210,7 @@ fn a_file_that_becomes_a_directory_counts() {
 }
 
 #[test]
-fn a_directory_that_becomes_a_file_counts() {
+fn changed_counts_a_directory_that_becomes_a_file() {
     let repository = Repository::new(
         "\
 //- /a/stack.tm
@@ -251,7 +251,7 @@ fn diverged() -> Repository {
 }
 
 #[test]
-fn conflicts_of_a_merge_count() {
+fn changed_counts_conflicts_of_a_merge() {
     let repository = diverged();
     let (is_success, _) = repository.try_git("/", "merge -q main");
     assert!(!is_success);
@@ -271,7 +271,7 @@ fn conflicts_of_a_merge_count() {
 }
 
 #[test]
-fn conflicts_of_a_rebase_count() {
+fn changed_counts_conflicts_of_a_rebase() {
     let repository = diverged();
     let (is_success, _) = repository.try_git("/", "rebase -q main");
     assert!(!is_success);
@@ -290,7 +290,7 @@ fn conflicts_of_a_rebase_count() {
 }
 
 #[test]
-fn conflicts_with_a_deletion_count() {
+fn changed_counts_conflicts_with_a_deletion() {
     let repository = Repository::layout("a\nb");
     repository.git("checkout -q -b other");
     repository.git("rm -q a/main.tf");
@@ -318,7 +318,7 @@ fn conflicts_with_a_deletion_count() {
 }
 
 #[test]
-fn untracked_files_and_directories_count() {
+fn changed_counts_untracked_files_and_directories() {
     let repository = Repository::layout("a\nb\nc");
     repository.write("/a/new.tf", "");
     repository.write("/b/new/deep/x.tf", "");
@@ -330,14 +330,14 @@ fn untracked_files_and_directories_count() {
 }
 
 #[test]
-fn an_untracked_stack_counts() {
+fn changed_counts_an_untracked_stack() {
     let repository = Repository::layout("a");
     repository.write("/new/stack.tm", "stack {}\n");
     assert_snapshot!(repository.changed(), @"new  # changed: new/stack.tm (untracked); at or below /");
 }
 
 #[test]
-fn what_git_ignores_does_not_count() {
+fn changed_skips_files_ignored_by_git() {
     let repository = Repository::new(
         "\
 //- /.gitignore
@@ -373,7 +373,7 @@ stack {}
 }
 
 #[test]
-fn an_ignored_file_that_git_knows_counts() {
+fn changed_counts_a_tracked_file_that_is_ignored() {
     let repository = Repository::layout("a");
     repository.write("/.gitignore", "*.tf\n");
     repository.write("/a/main.tf", "# changed\n");
@@ -381,7 +381,7 @@ fn an_ignored_file_that_git_knows_counts() {
 }
 
 #[test]
-fn an_untracked_repository_is_one_change() {
+fn changed_counts_an_untracked_repository_once() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/vendor/x.tf", "");
     repository.git_init_at("/a/vendor");
@@ -392,7 +392,7 @@ fn an_untracked_repository_is_one_change() {
 }
 
 #[test]
-fn what_git_shall_assume_unchanged_is_unchanged() {
+fn changed_respects_assume_unchanged() {
     let repository = Repository::layout("a\nb");
     repository.git("update-index --assume-unchanged a/main.tf");
     repository.write("/a/main.tf", "# changed\n");
@@ -405,7 +405,7 @@ fn what_git_shall_assume_unchanged_is_unchanged() {
 }
 
 #[test]
-fn a_file_that_is_only_touched_has_not_changed() {
+fn changed_skips_a_file_with_only_a_new_time() {
     let repository = Repository::layout("a");
     let file = std::fs::File::open(repository.path("/a/main.tf")).unwrap();
     file.set_modified(std::time::UNIX_EPOCH).unwrap();
@@ -416,7 +416,7 @@ fn a_file_that_is_only_touched_has_not_changed() {
 }
 
 #[test]
-fn a_file_that_git_filters_has_not_changed_when_it_is_touched() {
+fn changed_skips_a_filtered_file_with_only_a_new_time() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/.gitattributes",

@@ -20,7 +20,7 @@ fn with_submodule() -> Repository {
 }
 
 #[test]
-fn a_submodule_that_stays_has_not_changed() {
+fn changed_skips_an_unchanged_submodule() {
     assert_snapshot!(with_submodule().changed(), @"
     [stderr]
     note: no stack has changed since 9c50cb5
@@ -28,7 +28,7 @@ fn a_submodule_that_stays_has_not_changed() {
 }
 
 #[test]
-fn a_submodule_at_another_commit_is_one_change() {
+fn changed_counts_a_submodule_at_another_commit() {
     let repository = with_submodule();
     repository.write("/a/sub/x.tf", "# changed\n");
     repository.git_in("/a/sub", "commit -q -a -m two");
@@ -38,21 +38,21 @@ fn a_submodule_at_another_commit_is_one_change() {
 }
 
 #[test]
-fn a_submodule_with_changes_inside_is_one_change() {
+fn changed_counts_a_submodule_with_changes_inside() {
     let repository = with_submodule();
     repository.write("/a/sub/x.tf", "# changed\n");
     assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
 }
 
 #[test]
-fn a_submodule_with_untracked_files_is_one_change() {
+fn changed_counts_a_submodule_with_untracked_files() {
     let repository = with_submodule();
     repository.write("/a/sub/new.tf", "# changed\n");
     assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
 }
 
 #[test]
-fn a_submodule_that_is_not_checked_out_has_not_changed_and_is_noted() {
+fn changed_notes_a_submodule_that_is_not_checked_out() {
     let repository = with_submodule();
     repository.git("submodule --quiet deinit a/sub");
     assert_snapshot!(repository.changed(), @"
@@ -68,7 +68,7 @@ fn a_submodule_that_is_not_checked_out_has_not_changed_and_is_noted() {
 }
 
 #[test]
-fn a_submodule_that_git_never_checks_out_is_not_noted() {
+fn changed_does_not_note_a_submodule_with_update_none() {
     let repository = with_submodule();
     repository.git("config -f .gitmodules submodule.a/sub.update none");
     repository.git("submodule --quiet deinit --force a/sub");
@@ -79,7 +79,7 @@ fn a_submodule_that_git_never_checks_out_is_not_noted() {
 }
 
 #[test]
-fn a_submodule_that_comes_or_goes_is_one_change() {
+fn changed_counts_an_added_or_removed_submodule() {
     let repository = with_submodule();
     repository.git("rm -q a/sub");
     assert_snapshot!(repository.changed(), @"a  # changed: a/sub (uncommitted, submodule); at or below /");
@@ -90,7 +90,7 @@ fn a_submodule_that_comes_or_goes_is_one_change() {
 }
 
 #[test]
-fn a_submodule_counts_whatever_git_is_told_to_ignore() {
+fn changed_counts_submodules_with_any_ignore_setting() {
     for setting in [
         "config -f .gitmodules submodule.a/sub.ignore all",
         "config submodule.a/sub.ignore all",
@@ -111,7 +111,7 @@ fn a_submodule_counts_whatever_git_is_told_to_ignore() {
 }
 
 #[test]
-fn stacks_in_a_submodule_change_with_it() {
+fn changed_selects_stacks_in_a_submodule() {
     let repository = with_submodule();
     repository.write("/a/sub/s/stack.tm", "stack {}\n");
     repository.write("/a/sub/t/stack.tm", "stack {}\n");

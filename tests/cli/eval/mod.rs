@@ -50,7 +50,7 @@ fn eval_takes_expressions_that_begin_with_a_minus() {
 }
 
 #[test]
-fn expressions_are_printed_as_terramate_does() {
+fn eval_prints_values_like_terramate() {
     let sandbox = project();
     let expressions = "'\"lit ${global.env}\"' global.n '[1,\"x\"]' true null 1.50 '\"multi\\nline\"' '{a=1, \"b c\"=[1,{}]}' '{}' 'true && false' '[1,1+0,5+3]' '\"E%2BkKhZA%3D\"' -1";
     assert_snapshot!(sandbox.orch(&format!("eval {expressions}")), @r#"
@@ -91,7 +91,7 @@ fn expressions_are_printed_as_terramate_does() {
 }
 
 #[test]
-fn expressions_are_evaluated_for_a_stack_or_a_directory() {
+fn eval_works_for_a_stack_or_a_directory() {
     let sandbox = project();
     for (directory, line, expected) in [
         (
@@ -142,7 +142,7 @@ fn expressions_are_evaluated_for_a_stack_or_a_directory() {
 }
 
 #[test]
-fn globals_can_be_set_on_the_command_line() {
+fn eval_takes_globals_from_the_command_line() {
     let sandbox = project();
     for (flags, expression, expected) in [
         ("-g value='\"BBB\"'", "global.value", "BBB"),
@@ -199,7 +199,7 @@ fn globals_can_be_set_on_the_command_line() {
 }
 
 #[test]
-fn mistakes_in_expressions_have_places() {
+fn eval_points_at_mistakes_in_expressions() {
     let sandbox = project();
     assert_snapshot!(sandbox.orch("eval '1 +' global.nope '\"a\" \"b\"' global.n"), @r#"
     5
@@ -234,7 +234,7 @@ fn mistakes_in_expressions_have_places() {
 }
 
 #[test]
-fn programs_get_values_and_problems_in_one_document() {
+fn eval_prints_values_and_problems_in_one_json_document() {
     let sandbox = project();
     let output = sandbox.orch_in(
         "/st",
@@ -255,7 +255,7 @@ fn programs_get_values_and_problems_in_one_document() {
 }
 
 #[test]
-fn variables_show_where_they_come_from() {
+fn env_shows_where_variables_come_from() {
     let sandbox = project();
     sandbox.write(
         "/env.tm",
@@ -307,7 +307,7 @@ fn variables_show_where_they_come_from() {
 }
 
 #[test]
-fn heredocs_keep_the_line_ends_of_their_file() {
+fn eval_keeps_line_ends_in_heredocs() {
     let sandbox = Sandbox::layout("a");
     let files =
         "globals {\n  flush = <<-EOT\n    x\n\n      y\n  EOT\n  plain = <<EOT\nx\nEOT\n}\n";

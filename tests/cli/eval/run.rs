@@ -20,7 +20,7 @@ fn word(sandbox: &Sandbox, word: &str) -> Output {
 }
 
 #[test]
-fn words_are_templates() {
+fn run_eval_treats_words_as_templates() {
     let sandbox = project();
     sandbox.write("/st/f.txt", "content");
     for (written, expected) in [
@@ -62,7 +62,7 @@ fn words_are_templates() {
 }
 
 #[test]
-fn a_word_that_is_not_a_template_or_not_a_string_is_an_error() {
+fn run_eval_rejects_words_that_are_no_string_templates() {
     let sandbox = project();
     for (written, said, place) in [
         ("${global.n}", "must be a string", "argument 3:1:1"),
@@ -100,7 +100,7 @@ fn a_word_that_is_not_a_template_or_not_a_string_is_an_error() {
 }
 
 #[test]
-fn every_stack_is_evaluated_before_the_first_command_starts() {
+fn run_eval_evaluates_every_stack_before_the_first_command() {
     let sandbox = project();
     assert_snapshot!(sandbox.orch("run --eval -- '${global.prog}' '${orch.stack.id}'"), @"
     [stderr]
@@ -156,7 +156,7 @@ fn every_stack_is_evaluated_before_the_first_command_starts() {
 }
 
 #[test]
-fn each_stack_has_a_command_of_its_own() {
+fn run_eval_gives_each_stack_its_own_command() {
     let sandbox = project();
     let line = "--eval -- '${global.prog}' '${global.env} ${orch.stack.name}'";
     assert_snapshot!(sandbox.orch(&format!("run --dry-run {line}")), @"
@@ -178,7 +178,7 @@ fn each_stack_has_a_command_of_its_own() {
 /// The record has the command as given, since its value in a stack may be secret. So a resumed run
 /// evaluates it again.
 #[test]
-fn a_resumed_run_evaluates_the_command_again() {
+fn resume_evaluates_the_command_again() {
     let sandbox = project();
     let run = "run --eval -- sh -c 'test ${global.env} = \\\"$WANTED\\\"'";
     let failed = sandbox.orch_with(run, |orch| {
@@ -207,7 +207,7 @@ fn a_resumed_run_evaluates_the_command_again() {
 }
 
 #[test]
-fn exit_statuses_and_safeguards_look_at_the_evaluated_command() {
+fn run_eval_applies_exit_statuses_and_safeguards_to_the_evaluated_command() {
     let sandbox = Sandbox::layout("a\nb");
     sandbox.write("/g.tm", "globals {\n  verb = \"plan\"\n}\n");
     sandbox.write_program("/bin/terraform", "#!/bin/sh\necho \"$@\"\nexit 2\n");

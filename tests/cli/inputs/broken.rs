@@ -6,7 +6,7 @@ use super::{module, stack_with};
 use crate::support::{changed, project, why, why_changed};
 
 #[test]
-fn a_broken_file_is_warned_of_and_the_rest_counts() {
+fn inputs_warn_of_a_broken_file_and_count_the_rest() {
     let sandbox = project(
         "s t",
         &[
@@ -34,7 +34,7 @@ fn a_broken_file_is_warned_of_and_the_rest_counts() {
 }
 
 #[test]
-fn a_broken_file_that_changed_is_the_change_of_its_stack() {
+fn inputs_include_a_broken_file_that_changed() {
     let sandbox = project("s t", &[("/s/main.tf", "")]);
     sandbox.write("/s/main.tf", "locals {\n  a = = 1\n}\n");
     assert_snapshot!(why(&sandbox), @r#"
@@ -58,7 +58,7 @@ fn a_broken_file_that_changed_is_the_change_of_its_stack() {
 }
 
 #[test]
-fn a_broken_module_is_warned_of_once() {
+fn inputs_warn_of_a_broken_module_once() {
     let sandbox = project(
         "s t u",
         &[
@@ -102,7 +102,7 @@ fn a_broken_module_is_warned_of_once() {
 }
 
 #[test]
-fn broken_json_is_warned_of() {
+fn inputs_warn_of_broken_json() {
     let sandbox = project(
         "s",
         &[
@@ -140,7 +140,7 @@ fn broken_json_is_warned_of() {
 }
 
 #[test]
-fn a_broken_file_is_noticed_though_nothing_in_it_looks_like_an_input() {
+fn inputs_warn_of_a_broken_file_without_visible_inputs() {
     let sandbox = stack_with("locals {\n  a = {\n}\n");
     assert_snapshot!(why_changed(&sandbox, "/x"), @"
     warning: syntax error
@@ -158,7 +158,7 @@ fn a_broken_file_is_noticed_though_nothing_in_it_looks_like_an_input() {
 }
 
 #[test]
-fn a_file_that_has_just_been_broken_is_noticed_wherever_it_is() {
+fn inputs_warn_of_a_newly_broken_file_anywhere() {
     let sandbox = project("s", &[("/unused/main.tf", "")]);
     sandbox.write("/unused/main.tf", "a b c\n");
     assert_snapshot!(why(&sandbox), @"
@@ -173,7 +173,7 @@ fn a_file_that_has_just_been_broken_is_noticed_wherever_it_is() {
 }
 
 #[test]
-fn warnings_are_data_too() {
+fn inputs_put_warnings_into_json() {
     let sandbox = project(
         "s",
         &[("/s/main.tf", &module("../no")), ("/s/b.tf", "module {")],
@@ -198,7 +198,7 @@ fn warnings_are_data_too() {
 }
 
 #[test]
-fn whatever_terraform_allows_is_no_syntax_error() {
+fn inputs_accept_the_full_syntax_of_terraform() {
     let sandbox = stack_with(TERRAFORM);
     assert_snapshot!(why_changed(&sandbox, "/s2/x"), @"");
     assert_eq!(changed(&sandbox, "/in/heredoc"), ["s"]);

@@ -6,7 +6,7 @@ use super::{NONE, module, stack_with};
 use crate::support::{changed, project, why_changed};
 
 #[test]
-fn constant_paths_are_followed() {
+fn inputs_follow_constant_paths() {
     let sandbox = project(
         "s",
         &[
@@ -52,7 +52,7 @@ data "local_file" "f" {
 }
 
 #[test]
-fn what_a_module_computes_is_relative_to_the_module() {
+fn inputs_computed_in_a_module_are_relative_to_it() {
     let sandbox = project(
         "s",
         &[
@@ -70,7 +70,7 @@ fn what_a_module_computes_is_relative_to_the_module() {
 }
 
 #[test]
-fn the_source_of_a_module_may_be_constant() {
+fn inputs_follow_a_constant_module_source() {
     let sandbox = project(
         "s",
         &[
@@ -88,7 +88,7 @@ fn the_source_of_a_module_may_be_constant() {
 }
 
 #[test]
-fn a_path_that_stays_unknown_is_noted() {
+fn inputs_with_an_unknown_path_get_a_note() {
     let sandbox =
         stack_with("locals {\n  a = file(var.a)\n  b = file(local.b)\n}\nvariable \"a\" {}\n");
     assert_eq!(why_changed(&sandbox, "data/x"), "");
@@ -118,7 +118,7 @@ fn a_path_that_stays_unknown_is_noted() {
 }
 
 #[test]
-fn what_only_later_rules_follow_leaves_other_digests_alone() {
+fn inputs_keep_digests_without_newer_rules() {
     let state = "orch {\n  config {\n    state {\n      project = \"p\"\n    }\n  }\n}\n";
     let literal = "locals {\n  x = file(\"../data/x\")\n}\n";
     let computed = "locals {\n  d = \"../data\"\n  x = file(\"${local.d}/x\")\n}\n";

@@ -8,7 +8,7 @@ use super::{NONE, module};
 use crate::support::{changed, commit, project, why, why_changed};
 
 #[test]
-fn what_a_link_in_a_stack_leads_to_counts() {
+fn inputs_include_the_target_of_a_link() {
     let sandbox = project("s t", &[("/data/x", ""), ("/data2/x", ""), ("/one", "")]);
     sandbox.mkdir("/s/deep/er");
     sandbox.symlink("../one", "/s/file");
@@ -22,7 +22,7 @@ fn what_a_link_in_a_stack_leads_to_counts() {
 }
 
 #[test]
-fn links_that_lead_nowhere_or_outside_or_round_are_quiet() {
+fn inputs_skip_dangling_external_and_cyclic_links() {
     let sandbox = project("s", &[]);
     sandbox.symlink("loop2", "/s/loop");
     sandbox.symlink("loop", "/s/loop2");
@@ -36,7 +36,7 @@ fn links_that_lead_nowhere_or_outside_or_round_are_quiet() {
 }
 
 #[test]
-fn links_in_a_linked_directory_count() {
+fn inputs_include_links_in_a_linked_directory() {
     let sandbox = project(
         "c d e f g",
         &[
@@ -81,7 +81,7 @@ fn links_in_a_linked_directory_count() {
 }
 
 #[test]
-fn links_where_orch_does_not_look_for_stacks_count() {
+fn inputs_include_links_in_skipped_directories() {
     let sandbox = project(
         "m n o p t",
         &[
@@ -112,7 +112,7 @@ fn links_where_orch_does_not_look_for_stacks_count() {
 }
 
 #[test]
-fn every_link_of_a_chain_counts() {
+fn inputs_include_every_link_of_a_chain() {
     let sandbox = project("s", &[("/data/x", "")]);
     sandbox.symlink("../a", "/s/link");
     sandbox.symlink("b", "/a");
@@ -125,7 +125,7 @@ fn every_link_of_a_chain_counts() {
 }
 
 #[test]
-fn a_link_whose_target_was_deleted_counts() {
+fn inputs_include_a_link_with_a_deleted_target() {
     let sandbox = project("s", &[("/data/x", "")]);
     sandbox.symlink("../data/x", "/s/link");
     commit(&sandbox);
@@ -134,7 +134,7 @@ fn a_link_whose_target_was_deleted_counts() {
 }
 
 #[test]
-fn a_link_in_a_nested_stack_is_not_its_parents() {
+fn inputs_of_a_parent_exclude_links_of_a_nested_stack() {
     let sandbox = project("s s/nested", &[("/x", ""), ("/s/nested/deep/y", "")]);
     sandbox.symlink("../../../x", "/s/nested/deep/link");
     commit(&sandbox);
@@ -142,7 +142,7 @@ fn a_link_in_a_nested_stack_is_not_its_parents() {
 }
 
 #[test]
-fn a_link_upwards_does_not_change_with_everything() {
+fn inputs_of_a_link_upwards_exclude_everything_else() {
     let sandbox = project("a/s", &[("/a/x", "")]);
     sandbox.symlink("..", "/a/s/up");
     sandbox.symlink("../..", "/a/s/root");
@@ -153,7 +153,7 @@ fn a_link_upwards_does_not_change_with_everything() {
 }
 
 #[test]
-fn a_link_that_leads_elsewhere_now_is_a_change_of_its_stack() {
+fn inputs_include_a_link_with_a_new_target() {
     let sandbox = project("s", &[("/one", ""), ("/two", "")]);
     sandbox.symlink("../one", "/s/link");
     commit(&sandbox);
@@ -163,7 +163,7 @@ fn a_link_that_leads_elsewhere_now_is_a_change_of_its_stack() {
 }
 
 #[test]
-fn a_link_in_a_module_counts() {
+fn inputs_include_links_in_a_module() {
     let sandbox = project(
         "s",
         &[
@@ -179,7 +179,7 @@ fn a_link_in_a_module_counts() {
 }
 
 #[test]
-fn a_link_in_a_hidden_module_counts() {
+fn inputs_include_links_in_a_hidden_module() {
     let sandbox = project(
         "s t",
         &[
@@ -201,7 +201,7 @@ fn a_link_in_a_hidden_module_counts() {
 }
 
 #[test]
-fn a_file_behind_a_link_names_modules_from_where_the_link_is() {
+fn inputs_behind_a_link_resolve_modules_from_the_link() {
     let sandbox = project(
         "s",
         &[

@@ -8,7 +8,7 @@ use super::{NONE, module, stack_with};
 use crate::support::{Sandbox, changed, commit, project, why, why_changed};
 
 #[test]
-fn a_module_with_the_prefix_of_another_is_another() {
+fn inputs_distinguish_modules_with_a_common_prefix() {
     let sandbox = project(
         "stack-a stack-aa stack-ab",
         &[
@@ -27,7 +27,7 @@ fn a_module_with_the_prefix_of_another_is_another() {
 }
 
 #[test]
-fn the_reason_shows_a_chain_of_twenty_modules() {
+fn inputs_show_a_chain_of_twenty_modules() {
     let sandbox = Sandbox::layout("s");
     sandbox.write("/s/main.tf", module("../m1"));
     for n in 1..20 {
@@ -40,7 +40,7 @@ fn the_reason_shows_a_chain_of_twenty_modules() {
 }
 
 #[test]
-fn an_absolute_path_into_the_project_is_a_module_or_a_file_of_it() {
+fn inputs_follow_absolute_paths_into_the_project() {
     let sandbox = Sandbox::layout("a\nb");
     let root = sandbox.path("/");
     let root = root.to_str().unwrap().trim_end_matches('/');
@@ -56,7 +56,7 @@ fn an_absolute_path_into_the_project_is_a_module_or_a_file_of_it() {
 }
 
 #[test]
-fn one_source_in_two_places_is_two_modules() {
+fn inputs_resolve_one_source_in_two_directories_to_two_modules() {
     let sandbox = project(
         "s",
         &[
@@ -72,7 +72,7 @@ fn one_source_in_two_places_is_two_modules() {
 }
 
 #[test]
-fn modules_in_a_circle_end() {
+fn inputs_stop_at_a_cycle_of_modules() {
     let sandbox = project(
         "s t",
         &[
@@ -88,7 +88,7 @@ fn modules_in_a_circle_end() {
 }
 
 #[test]
-fn all_users_of_a_module_change_with_it() {
+fn inputs_of_all_users_include_a_module() {
     let sandbox = Sandbox::layout("");
     for n in 10..60 {
         sandbox.write(&format!("/s{n}/stack.tm"), "stack {}\n");
@@ -102,7 +102,7 @@ fn all_users_of_a_module_change_with_it() {
 }
 
 #[test]
-fn a_module_may_be_a_stack() {
+fn inputs_include_a_module_that_is_a_stack() {
     let sandbox = project(
         "s t u",
         &[
@@ -123,7 +123,7 @@ fn a_module_may_be_a_stack() {
 }
 
 #[test]
-fn a_stack_that_changes_by_watch_does_not_change_who_uses_it_as_module() {
+fn inputs_exclude_files_watched_by_a_stack_used_as_a_module() {
     let sandbox = project("s", &[("/s/main.tf", &module("../t"))]);
     sandbox.write("/t/stack.tm", "stack {\n  watch = [\"/w\"]\n}\n");
     commit(&sandbox);
@@ -131,13 +131,13 @@ fn a_stack_that_changes_by_watch_does_not_change_who_uses_it_as_module() {
 }
 
 #[test]
-fn whatever_lies_below_a_module_belongs_to_it() {
+fn inputs_include_everything_below_a_module() {
     let sandbox = project("s", &[("/s/main.tf", &module("../m")), ("/m/main.tf", "")]);
     assert_snapshot!(why_changed(&sandbox, "/m/templates/deep/x.tpl"), @"s  # changed: m/templates/deep/x.tpl, module ../m (s/main.tf:2)");
 }
 
 #[test]
-fn a_deleted_file_of_a_module_counts() {
+fn inputs_include_a_deleted_file_of_a_module() {
     let sandbox = project(
         "s",
         &[("/s/main.tf", &module("../m")), ("/m/a", ""), ("/m/b", "")],
@@ -147,7 +147,7 @@ fn a_deleted_file_of_a_module_counts() {
 }
 
 #[test]
-fn a_deleted_module_counts_and_is_warned_of() {
+fn inputs_include_and_warn_of_a_deleted_module() {
     let sandbox = project("s", &[("/s/main.tf", &module("../m")), ("/m/a", "")]);
     fs::remove_dir_all(sandbox.path("/m")).unwrap();
     assert_snapshot!(why(&sandbox), @r#"
@@ -163,7 +163,7 @@ fn a_deleted_module_counts_and_is_warned_of() {
 }
 
 #[test]
-fn a_renamed_module_changes_who_uses_either_name() {
+fn inputs_include_a_renamed_module_under_both_names() {
     let sandbox = project(
         "s t",
         &[
@@ -187,7 +187,7 @@ fn a_renamed_module_changes_who_uses_either_name() {
 }
 
 #[test]
-fn a_module_may_lie_in_a_dot_directory() {
+fn inputs_include_a_module_in_a_dot_directory() {
     let sandbox = project(
         "s",
         &[
@@ -200,7 +200,7 @@ fn a_module_may_lie_in_a_dot_directory() {
 }
 
 #[test]
-fn a_module_may_lie_in_a_skipped_directory() {
+fn inputs_include_a_module_in_a_skipped_directory() {
     let sandbox = project(
         "s",
         &[
@@ -219,7 +219,7 @@ fn a_module_may_lie_in_a_skipped_directory() {
 
 #[cfg(unix)]
 #[test]
-fn a_module_may_lie_behind_a_link() {
+fn inputs_include_a_module_behind_a_link() {
     let sandbox = project(
         "s",
         &[
@@ -242,7 +242,7 @@ fn a_module_may_lie_behind_a_link() {
 /// Terraform cleans a source as text before it looks at the disk.
 #[cfg(unix)]
 #[test]
-fn a_step_up_after_a_link_is_taken_in_the_text() {
+fn inputs_resolve_dot_dot_after_a_link_lexically() {
     let sandbox = project(
         "s",
         &[
@@ -261,7 +261,7 @@ fn a_step_up_after_a_link_is_taken_in_the_text() {
 /// Terraform resolves the links of a module's directory before it goes on from there.
 #[cfg(unix)]
 #[test]
-fn a_module_behind_a_link_goes_on_from_where_it_really_is() {
+fn inputs_of_a_module_behind_a_link_start_at_its_target() {
     let sandbox = project(
         "s",
         &[
@@ -278,7 +278,7 @@ fn a_module_behind_a_link_goes_on_from_where_it_really_is() {
 }
 
 #[test]
-fn a_module_outside_of_the_project_is_warned_of() {
+fn inputs_warn_of_a_module_outside_of_the_project() {
     let sandbox = stack_with(&module("../../decoy"));
     assert_snapshot!(why_changed(&sandbox, "/x"), @r#"
     warning: the module `../../decoy` leads out of the project
@@ -293,7 +293,7 @@ fn a_module_outside_of_the_project_is_warned_of() {
 
 #[cfg(unix)]
 #[test]
-fn a_module_behind_a_link_to_the_outside_is_warned_of() {
+fn inputs_warn_of_a_module_linked_from_the_outside() {
     let sandbox = project("s", &[("/s/main.tf", &module("../link/m"))]);
     sandbox.symlink("../decoy", "/link");
     commit(&sandbox);
@@ -309,7 +309,7 @@ fn a_module_behind_a_link_to_the_outside_is_warned_of() {
 }
 
 #[test]
-fn a_module_that_does_not_exist_is_warned_of() {
+fn inputs_warn_of_a_missing_module() {
     let sandbox = project(
         "s",
         &[
@@ -333,7 +333,7 @@ fn a_module_that_does_not_exist_is_warned_of() {
 }
 
 #[test]
-fn what_is_no_local_source_is_ignored() {
+fn inputs_skip_remote_module_sources() {
     let sandbox = Sandbox::layout("s");
     let sources = [
         "/m",
@@ -353,7 +353,7 @@ fn what_is_no_local_source_is_ignored() {
 }
 
 #[test]
-fn a_source_may_be_more_than_a_plain_string() {
+fn inputs_accept_module_sources_in_every_string_form() {
     for source in [
         "\"${\"../m\"}\"",
         "\"../${\"m\"}\"",
@@ -374,7 +374,7 @@ fn a_source_may_be_more_than_a_plain_string() {
 }
 
 #[test]
-fn a_source_that_cannot_be_worked_out_is_warned_of() {
+fn inputs_warn_of_an_unknown_module_source() {
     let text: Vec<String> = ["var.m", "\"../${var.m}\"", "\"${path.module}/${local.m}\""]
         .iter()
         .map(|source| format!("module \"m\" {{\n  source = {source}\n}}\n"))
@@ -415,7 +415,7 @@ fn a_source_that_cannot_be_worked_out_is_warned_of() {
 }
 
 #[test]
-fn modules_are_found_in_files_of_every_kind() {
+fn inputs_include_modules_of_files_of_every_kind() {
     let sandbox = project(
         "s",
         &[
@@ -470,7 +470,7 @@ fn modules_are_found_in_files_of_every_kind() {
 }
 
 #[test]
-fn blocks_within_blocks_and_other_words_are_no_modules() {
+fn inputs_skip_nested_blocks_named_module() {
     let sandbox = project(
         "s",
         &[

@@ -14,7 +14,7 @@ use crate::support::{commit, project, why_changed};
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_never_hangs() {
+fn inputs_that_are_no_regular_files_never_hang() {
     let sandbox = project(
         "s",
         &[
@@ -43,7 +43,7 @@ fn what_is_no_regular_file_never_hangs() {
 }
 
 #[test]
-fn a_huge_file_is_warned_of() {
+fn inputs_warn_of_a_huge_file() {
     let sandbox = project("s", &[("/s/main.tf", &module("../m")), ("/m/x", "")]);
     sandbox.write("/s/huge.tf", "# \n".repeat(1 << 20));
     sandbox.write("/s/huge.tf.json", " ".repeat((16 << 20) + 1));
@@ -60,7 +60,7 @@ fn a_huge_file_is_warned_of() {
 }
 
 #[test]
-fn a_file_that_is_not_utf8_is_warned_of() {
+fn inputs_warn_of_a_file_that_is_not_utf8() {
     let sandbox = project("s", &[("/s/main.tf", &module("../m")), ("/m/x", "")]);
     sandbox.write("/s/latin.tf", b"# caf\xe9\n");
     commit(&sandbox);
@@ -78,7 +78,7 @@ fn a_file_that_is_not_utf8_is_warned_of() {
 }
 
 #[test]
-fn byte_order_marks_and_dos_line_ends_are_fine() {
+fn inputs_may_have_byte_order_marks_and_dos_line_ends() {
     let json = r#"{"module": {"m": {"source": "../n"}}}"#;
     let sandbox = project(
         "s",
@@ -98,7 +98,7 @@ fn byte_order_marks_and_dos_line_ends_are_fine() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_may_not_be_read_is_an_error() {
+fn inputs_without_read_permission_are_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let sandbox = project(
         "s",
@@ -126,7 +126,7 @@ fn a_file_that_may_not_be_read_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_or_module_that_cannot_be_looked_at_is_an_error() {
+fn inputs_behind_an_unreadable_directory_are_an_error() {
     let long = "n".repeat(300);
     let sandbox = project("s", &[("/s/main.tf", &module("../m")), ("/m/x", "")]);
     sandbox.symlink(&long, "/s/link.tf");
@@ -150,7 +150,7 @@ fn a_file_or_module_that_cannot_be_looked_at_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn odd_names_are_shown_as_escapes() {
+fn inputs_with_unusual_names_are_shown_escaped() {
     let sandbox = project(
         "s",
         &[

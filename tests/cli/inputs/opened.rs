@@ -73,7 +73,7 @@ fn age(sandbox: &Sandbox) {
 }
 
 #[test]
-fn files_are_opened_once_and_only_if_needed() {
+fn inputs_are_opened_once_and_only_if_needed() {
     let sandbox = Sandbox::layout("s\nt\nu");
     for (path, text) in [
         ("/s/main.tf", &*(module("../m") + &module("../m"))),

@@ -10,7 +10,7 @@ use crate::support::commit;
 use crate::support::{changed, project, why, why_changed};
 
 #[test]
-fn every_function_that_reads_counts() {
+fn inputs_include_the_files_of_every_reading_function() {
     for function in [
         "file",
         "filebase64",
@@ -37,7 +37,7 @@ fn every_function_that_reads_counts() {
 }
 
 #[test]
-fn paths_are_relative_to_what_they_say() {
+fn inputs_resolve_path_module_root_and_cwd() {
     let module_text = "locals {
   module = file(\"${path.module}/../data/module\")
   root   = file(\"${path.root}/../data/root\")
@@ -69,7 +69,7 @@ fn paths_are_relative_to_what_they_say() {
 }
 
 #[test]
-fn a_read_counts_wherever_it_stands() {
+fn inputs_include_reads_anywhere_in_a_file() {
     let sandbox = stack_with(
         r#"
 locals {
@@ -119,7 +119,7 @@ resource "x" "y" {
 }
 
 #[test]
-fn a_set_of_files_has_members_that_come_and_go() {
+fn inputs_of_a_fileset_include_added_and_deleted_files() {
     let sandbox = project(
         "s t u",
         &[
@@ -153,7 +153,7 @@ fn a_set_of_files_has_members_that_come_and_go() {
 }
 
 #[test]
-fn what_is_not_literal_or_absolute_is_ignored() {
+fn inputs_skip_computed_and_absolute_paths() {
     let sandbox = stack_with(
         r#"
 locals {
@@ -176,7 +176,7 @@ locals {
 }
 
 #[test]
-fn what_is_read_outside_of_the_project_is_warned_of_once() {
+fn inputs_outside_of_the_project_get_one_warning() {
     let reads = "locals {\n  a = file(\"../../outside\")\n  \
                  b = fileset(\"${path.module}/../..\", \"*\")\n  c = file(\"/x\")\n}\n";
     let json = r#"{"locals": {"a": "${file(\"${path.module}/../../outside\")}"}}"#;
@@ -213,7 +213,7 @@ fn what_is_read_outside_of_the_project_is_warned_of_once() {
 }
 
 #[test]
-fn a_file_that_is_read_and_was_deleted_counts() {
+fn inputs_include_a_deleted_file() {
     let sandbox = project(
         "s",
         &[
@@ -227,7 +227,7 @@ fn a_file_that_is_read_and_was_deleted_counts() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_is_read_may_lie_behind_links() {
+fn inputs_include_files_behind_links() {
     let sandbox = project(
         "s",
         &[
@@ -250,7 +250,7 @@ fn a_file_that_is_read_may_lie_behind_links() {
 }
 
 #[test]
-fn reads_count_in_json() {
+fn inputs_include_reads_of_json_files() {
     let sandbox = project(
         "s",
         &[(

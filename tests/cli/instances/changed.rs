@@ -50,7 +50,7 @@ fn after(repository: &Repository, path: &str, text: &str) -> Output {
 }
 
 #[test]
-fn instances_of_a_directory_change_together() {
+fn changed_selects_all_instances_of_a_directory() {
     let repository = repository();
     assert_snapshot!(after(&repository, "/net/main.tf", "# changed\n"), @r#"
     net["dev"]  # changed: net/main.tf (uncommitted); at or below /
@@ -64,7 +64,7 @@ fn instances_of_a_directory_change_together() {
 }
 
 #[test]
-fn what_only_one_instance_watches_or_reads_counts_for_it_alone() {
+fn changed_selects_only_the_instance_that_watches_or_reads_a_file() {
     let repository = repository();
     assert_snapshot!(after(&repository, "/watched/dev.txt", "changed\n"), @r#"net["dev"]  # changed: watched/dev.txt (uncommitted), watched (net/stack.orch.hcl:3); at or below /"#);
     assert_snapshot!(after(&repository, "/named/prod.txt", "changed\n"), @r#"net["prod"]  # changed: named/prod.txt (uncommitted), attribute name (net/stack.orch.hcl:4), read by tm_file (net/stack.orch.hcl:4); at or below /"#);
@@ -84,7 +84,7 @@ fn what_only_one_instance_watches_or_reads_counts_for_it_alone() {
 }
 
 #[test]
-fn what_run_env_reads_for_one_instance_counts_for_it_alone() {
+fn changed_selects_only_the_instance_whose_environment_reads_a_file() {
     let repository = Repository::new(
         r#"
 //- /net/stack.orch.hcl
@@ -109,7 +109,7 @@ orch {
 }
 
 #[test]
-fn instances_with_new_keys_have_changed_and_those_whose_keys_are_gone_are_removed() {
+fn changed_selects_new_keys_and_reports_removed_ones() {
     let repository = repository();
     let text = repository
         .read("/net/stack.orch.hcl")
@@ -142,7 +142,7 @@ fn instances_with_new_keys_have_changed_and_those_whose_keys_are_gone_are_remove
 }
 
 #[test]
-fn keys_may_come_from_a_file() {
+fn changed_follows_keys_from_a_file() {
     let repository = repository();
     assert_snapshot!(after(&repository, "/keys/keys.json", r#"["a", "c"]"#), @r#"
     read["a"]  # changed: keys/keys.json (uncommitted), attribute for_each (read/stack.orch.hcl:2), read by tm_file (read/stack.orch.hcl:2); at or below /
@@ -174,7 +174,7 @@ fn keys_may_come_from_a_file() {
 
 /// HEAD still has the keys, so only the uncommitted change shows that they are gone.
 #[test]
-fn deleting_the_file_of_the_keys_removes_instances_even_before_it_is_committed() {
+fn changed_reports_instances_removed_by_an_uncommitted_deletion_of_their_key_file() {
     let repository = repository();
     let keys = "for_each = tm_try(tm_jsondecode(tm_file(\"../keys/keys.json\")), [])";
     let text = format!("stack {{\n  {keys}\n}}\n");
@@ -189,7 +189,7 @@ fn deleting_the_file_of_the_keys_removes_instances_even_before_it_is_committed()
 }
 
 #[test]
-fn what_does_not_count_does_not_hide_that_keys_are_gone() {
+fn changed_reports_removed_keys_despite_uncounted_changes() {
     let repository = repository();
     let (commit, uncommitted) = (true, false);
     let mark = ("/read/.tmskip", "", "git-untracked");
@@ -211,7 +211,7 @@ fn what_does_not_count_does_not_hide_that_keys_are_gone() {
 }
 
 #[test]
-fn a_directory_that_no_longer_has_instances_loses_them_all() {
+fn changed_reports_all_instances_removed_without_for_each() {
     let repository = repository();
     let plain = "stack {\n}\n";
     assert_snapshot!(after(&repository, "/net/stack.orch.hcl", plain), @r#"
@@ -250,7 +250,7 @@ fn a_directory_that_no_longer_has_instances_loses_them_all() {
 }
 
 #[test]
-fn a_plain_stack_that_gets_instances_is_removed() {
+fn changed_reports_a_plain_stack_removed_once_it_has_instances() {
     let repository = repository();
     let instances = "stack {\n  for_each = [\"x\"]\n}\n";
     assert_snapshot!(after(&repository, "/plain/stack.tm", instances), @r#"
@@ -284,7 +284,7 @@ fn a_plain_stack_that_gets_instances_is_removed() {
 }
 
 #[test]
-fn removed_instances_are_listed_like_others() {
+fn changed_lists_removed_instances_like_removed_stacks() {
     let repository = repository();
     repository.git("rm -q -r net");
     repository.commit();
@@ -323,7 +323,7 @@ fn removed_instances_are_listed_like_others() {
 }
 
 #[test]
-fn safeguards_see_files_and_not_instances() {
+fn safeguards_check_files_rather_than_instances() {
     let repository = repository();
     repository.write("/net/new.txt", "");
     assert_snapshot!(repository.orch("run -q --match 'net[\"dev\"]' true"), @"
@@ -338,7 +338,7 @@ fn safeguards_see_files_and_not_instances() {
 
 /// What a sparse checkout omits is still in HEAD.
 #[test]
-fn keys_that_a_sparse_checkout_omits_are_not_gone() {
+fn changed_keeps_keys_omitted_by_a_sparse_checkout() {
     let repository = Repository::new(
         "//- /net/stack.tm\nstack {\n}\n//- /net/x.orch.hcl\nstack {\n  for_each = [\"a\", \"b\"]\n}\n",
     );

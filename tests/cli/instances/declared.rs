@@ -16,7 +16,7 @@ fn listed(for_each: &str) -> Output {
 }
 
 #[test]
-fn each_key_makes_a_stack() {
+fn for_each_makes_a_stack_of_each_key() {
     let longest = "k".repeat(64);
     let longest_wide = "é".repeat(64);
     let table = [
@@ -51,7 +51,7 @@ fn each_key_makes_a_stack() {
 }
 
 #[test]
-fn a_key_has_nothing_that_could_make_a_name_ambiguous() {
+fn for_each_rejects_keys_that_make_paths_ambiguous() {
     let too_long = format!("\"{}\"", "k".repeat(65));
     let table = [
         (r#""""#, "a key has at least 1 character"),
@@ -103,7 +103,7 @@ fn a_key_has_nothing_that_could_make_a_name_ambiguous() {
 }
 
 #[test]
-fn a_key_occurs_only_once() {
+fn for_each_rejects_duplicate_keys() {
     assert_snapshot!(listed(r#"["a", "b", "a"]"#), @r#"
     [stderr]
     error: `a` occurs twice in `for_each`
@@ -147,7 +147,7 @@ fn a_key_occurs_only_once() {
 }
 
 #[test]
-fn for_each_is_an_object_or_a_list_of_strings() {
+fn for_each_takes_an_object_or_a_list_of_strings() {
     for wrong in [
         "\"dev\"",
         "5",
@@ -195,7 +195,7 @@ fn for_each_is_an_object_or_a_list_of_strings() {
 }
 
 #[test]
-fn for_each_is_known_before_anything_runs() {
+fn for_each_must_be_known_before_anything_runs() {
     assert_snapshot!(listed("global.regions"), @"
     [stderr]
     error: `global` cannot be used in a `stack` block
@@ -246,7 +246,7 @@ fn for_each_is_known_before_anything_runs() {
 }
 
 #[test]
-fn a_wrong_for_each_causes_no_other_problem() {
+fn for_each_with_an_error_causes_no_other_problem() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -275,7 +275,7 @@ stack {
 }
 
 #[test]
-fn an_empty_collection_makes_no_stack() {
+fn for_each_over_an_empty_collection_makes_no_stack() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -368,7 +368,7 @@ stack {
 }
 
 #[test]
-fn ids_of_instances_contain_the_key() {
+fn for_each_adds_the_key_to_the_id() {
     let sandbox = Sandbox::new("");
     let write = |for_each: &str, id: &str| {
         let text = format!("stack {{\n  for_each = {for_each}\n  id       = {id}\n}}\n");
@@ -435,7 +435,7 @@ fn ids_of_instances_contain_the_key() {
 }
 
 #[test]
-fn each_is_known_in_all_attributes_of_the_block() {
+fn for_each_defines_each_in_all_attributes_of_the_block() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -490,7 +490,7 @@ stack {
 }
 
 #[test]
-fn a_mistake_in_the_block_is_reported_once() {
+fn for_each_reports_a_mistake_in_the_block_once() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -546,7 +546,7 @@ stack {
 }
 
 #[test]
-fn for_each_may_be_in_either_of_two_blocks() {
+fn for_each_may_stand_in_either_of_two_blocks() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.tm.hcl
@@ -593,7 +593,7 @@ stack {
 }
 
 #[test]
-fn a_run_block_belongs_to_the_directory() {
+fn for_each_leaves_a_run_block_to_the_directory() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -619,7 +619,7 @@ stack {
 
 #[cfg(unix)]
 #[test]
-fn two_stacks_never_have_the_same_name() {
+fn for_each_rejects_two_stacks_with_one_path() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl

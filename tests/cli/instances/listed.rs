@@ -7,7 +7,7 @@ use super::networks;
 use crate::support::Sandbox;
 
 #[test]
-fn instances_are_listed_by_directory_and_then_by_key() {
+fn list_sorts_instances_by_directory_then_key() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("list"), @r#"
     account["dev"]
@@ -52,7 +52,7 @@ fn instances_are_listed_by_directory_and_then_by_key() {
 }
 
 #[test]
-fn ties_go_by_path_and_then_by_key() {
+fn order_breaks_ties_by_path_then_key() {
     let sandbox = Sandbox::new("");
     for (path, keys) in [
         ("a", r#"["z", "B", "b"]"#),
@@ -82,7 +82,7 @@ fn ties_go_by_path_and_then_by_key() {
 }
 
 #[test]
-fn json_has_the_directory_and_the_key() {
+fn list_json_has_the_directory_and_the_key() {
     let sandbox = networks();
     let list = sandbox.orch("list --format json").json();
     let stacks = list["stacks"].as_array().unwrap();
@@ -159,7 +159,7 @@ fn json_has_the_directory_and_the_key() {
 }
 
 #[test]
-fn all_drawings_name_instances() {
+fn graph_names_instances_in_every_format() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("graph --match /net --match /app"), @r#"
     digraph orch {
@@ -223,7 +223,7 @@ fn all_drawings_name_instances() {
 }
 
 #[test]
-fn each_instance_is_a_job() {
+fn list_matrix_makes_a_job_of_each_instance() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("list --match net --format github-matrix"), @r#"{"include":[{"name":"net[\"dev\"]","stacks":"net[\"dev\"]"},{"name":"net[\"prod\"]","stacks":"net[\"prod\"]"},{"name":"net/dns[\"dev\"]","stacks":"net/dns[\"dev\"]"},{"name":"net/dns[\"test\"]","stacks":"net/dns[\"test\"]"}]}"#);
     assert_snapshot!(sandbox.orch("-C net list --no-recursive --format gitlab-matrix"), @r#"[{"ORCH_STACKS":".[\"dev\"]"},{"ORCH_STACKS":".[\"prod\"]"}]"#);
@@ -238,7 +238,7 @@ fn selected(sandbox: &Sandbox, arguments: &str) -> String {
 }
 
 #[test]
-fn a_key_at_the_end_of_a_glob_is_a_key() {
+fn globs_match_a_key_at_their_end() {
     let sandbox = networks();
     let all = r#"net["dev"] net["prod"] net/dns["dev"] net/dns["test"]"#;
     let table = [
@@ -293,7 +293,7 @@ fn a_key_at_the_end_of_a_glob_is_a_key() {
 }
 
 #[test]
-fn a_plain_stack_has_no_key() {
+fn list_json_has_no_key_for_a_plain_stack() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("list --match 'app[*]'"), @"
     [stderr]
@@ -318,7 +318,7 @@ fn a_plain_stack_has_no_key() {
 }
 
 #[test]
-fn what_list_prints_stacks_from_reads_back() {
+fn list_prints_instances_that_stacks_from_reads() {
     let sandbox = networks();
     sandbox.write(
         "/odd/stack.orch.hcl",
@@ -370,7 +370,7 @@ fn what_list_prints_stacks_from_reads_back() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_whose_name_ends_like_a_key_takes_precedence() {
+fn globs_prefer_a_directory_whose_name_ends_like_a_key() {
     let sandbox = networks();
     sandbox.write("/zone[\"a\"]/stack.tm", "stack {\n}\n");
     sandbox.write(

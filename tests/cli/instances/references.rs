@@ -17,7 +17,7 @@ fn named(sandbox: &Sandbox, stack: &str) -> String {
 }
 
 #[test]
-fn a_reference_names_all_instances_or_one() {
+fn references_match_all_instances_or_one() {
     let sandbox = networks();
     let table = [
         (
@@ -54,7 +54,7 @@ fn a_reference_names_all_instances_or_one() {
 }
 
 #[test]
-fn a_reference_that_names_no_instance_says_why() {
+fn references_to_a_missing_instance_say_why() {
     let sandbox = networks();
     sandbox.write(
         "/user/stack.tm",
@@ -117,7 +117,7 @@ fn a_reference_that_names_no_instance_says_why() {
 }
 
 #[test]
-fn what_is_nested_runs_after_all_instances_or_after_the_one_with_its_key() {
+fn nested_stacks_run_after_all_instances_or_the_one_with_their_key() {
     let sandbox = networks();
     sandbox.write("/net/plain/stack.tm", "stack {\n}\n");
     sandbox.write(
@@ -152,7 +152,7 @@ fn what_is_nested_runs_after_all_instances_or_after_the_one_with_its_key() {
 
 /// All instances share one block, so what it says about its own directory concerns the others.
 #[test]
-fn an_instance_that_names_its_own_directory_means_the_others() {
+fn references_to_the_own_directory_match_the_other_instances() {
     let sandbox = Sandbox::new("");
     let order = |attribute: &str| {
         let text = format!("stack {{\n  for_each = [\"a\", \"b\", \"c\"]\n  {attribute}\n}}\n");
@@ -230,7 +230,7 @@ fn an_instance_that_names_its_own_directory_means_the_others() {
 }
 
 #[test]
-fn a_directory_above_leaves_out_the_siblings_and_what_is_nested_in_them() {
+fn references_to_a_directory_above_skip_sibling_instances_and_their_nested_stacks() {
     let sandbox = Sandbox::new(
         r#"
 //- /env/net/stack.orch.hcl
@@ -271,7 +271,7 @@ stack {
 }
 
 #[test]
-fn dependencies_and_dependents_are_single_instances() {
+fn neighbour_flags_add_single_instances() {
     let sandbox = networks();
     let list = |arguments: &str| {
         let output = sandbox.orch(&format!("list {arguments}"));
@@ -294,7 +294,7 @@ fn dependencies_and_dependents_are_single_instances() {
 }
 
 #[test]
-fn constraints_hold_through_instances_that_are_not_selected() {
+fn order_holds_through_instances_that_are_not_selected() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("list --order --match app --match 'account[\"prod\"]'"), @r#"
     account["prod"]
@@ -313,7 +313,7 @@ fn constraints_hold_through_instances_that_are_not_selected() {
 
 /// A collection may be empty for a while: what is nested waits for nothing then.
 #[test]
-fn what_names_an_empty_collection_around_it_means_nothing() {
+fn references_to_an_enclosing_empty_for_each_match_nothing() {
     let sandbox = Sandbox::new("");
     sandbox.write("/net/stack.orch.hcl", "stack {\n  for_each = {}\n}\n");
     for name in ["a", "b", "c"] {

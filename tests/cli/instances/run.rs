@@ -6,7 +6,7 @@ use super::networks;
 use crate::support::{Sandbox, journal, said};
 
 #[test]
-fn a_command_runs_in_the_directory_with_the_key() {
+fn run_sets_the_key_of_each_instance() {
     let sandbox = networks();
     let show = r#"echo "$ORCH_STACK_PATH $ORCH_STACK_KEY $ORCH_STACK_NAME ${PWD#$ORCH_ROOT}""#;
     assert_snapshot!(sandbox.orch(&format!("run -q sh -c '{show}'")), @r#"
@@ -80,7 +80,7 @@ orch {
 }
 
 #[test]
-fn each_is_known_in_the_environment_and_in_globals() {
+fn run_env_and_globals_know_each() {
     let sandbox = configured();
     let env = sandbox.orch("env --match net").stdout;
     let own: Vec<&str> = env
@@ -115,7 +115,7 @@ fn each_is_known_in_the_environment_and_in_globals() {
 }
 
 #[test]
-fn each_is_known_in_commands_and_expressions() {
+fn run_and_eval_know_each() {
     let sandbox = configured();
     assert_snapshot!(sandbox.orch("run -q --eval --match net -- echo '${each.key}: ${each.value}'"), @"
     dev: eu-west-1
@@ -197,7 +197,7 @@ const FAILING: &str =
     r#"-- sh -c 'echo "in $ORCH_STACK_PATH"; test "$ORCH_STACK_PATH" != "/net[\"dev\"]"'"#;
 
 #[test]
-fn what_runs_after_an_instance_that_failed_is_skipped() {
+fn run_skips_dependents_of_a_failed_instance() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch(&format!("run -q --on-error skip-dependents {FAILING}")), @r#"
     in /account["dev"]
@@ -216,7 +216,7 @@ fn what_runs_after_an_instance_that_failed_is_skipped() {
 }
 
 #[test]
-fn runs_and_logs_name_instances() {
+fn runs_commands_and_logs_name_instances() {
     let sandbox = networks();
     let output = sandbox.orch(&format!(
         "run -q -j 2 --on-error continue --match net --match app {FAILING}"
@@ -294,7 +294,7 @@ fn runs_and_logs_name_instances() {
 }
 
 #[test]
-fn a_run_is_resumed_instance_by_instance() {
+fn resume_continues_with_single_instances() {
     let sandbox = networks();
     let failed = sandbox.orch(&format!("run -q {FAILING}"));
     assert_eq!(failed.code(), 1, "{failed}");
@@ -364,7 +364,7 @@ fn reports_name_instances() {
 }
 
 #[test]
-fn a_run_block_applies_to_each_instance() {
+fn run_block_applies_to_each_instance() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -389,7 +389,7 @@ stack {
 }
 
 #[test]
-fn limits_count_instances_by_their_tags() {
+fn run_limits_count_instances_by_tag() {
     let sandbox = Sandbox::new(
         r#"
 //- /t/stack.orch.hcl
@@ -406,7 +406,7 @@ stack {
 }
 
 #[test]
-fn unusual_keys_reach_the_command_unchanged() {
+fn run_passes_unusual_keys_unchanged() {
     let sandbox = Sandbox::new("");
     let keys = [
         "a b", "$HOME", "a\\b", "*", "ä", "%n", ":", "a=b", "-x", "..", "#",

@@ -35,7 +35,7 @@ fn repository() -> Repository {
 }
 
 #[test]
-fn a_trigger_for_a_directory_means_all_instances() {
+fn trigger_on_a_directory_marks_all_instances() {
     for written in ["net", "/net", "'net[*]'"] {
         let repository = repository();
         let said = ".tmtriggers/net/*.tm.hcl\nnote: the stacks will count as changed as long as this file differs from the base: commit it\n";
@@ -45,7 +45,7 @@ fn a_trigger_for_a_directory_means_all_instances() {
 }
 
 #[test]
-fn a_trigger_for_an_instance_means_that_one() {
+fn trigger_on_an_instance_marks_only_that_one() {
     for written in ["'net[\"dev\"]'", "'/net[\"dev\"]'", "'./net/[\"dev\"]'"] {
         let repository = repository();
         let said = ".tmtriggers/net/*.orch.hcl\nnote: the stack will count as changed as long as this file differs from the base: commit it\n";
@@ -61,7 +61,7 @@ fn a_trigger_for_an_instance_means_that_one() {
 }
 
 #[test]
-fn the_trigger_file_for_an_instance_has_its_key() {
+fn trigger_files_of_instances_contain_the_key() {
     let repository = repository();
     repository.write(
         "/net/stack.orch.hcl",
@@ -82,7 +82,7 @@ fn the_trigger_file_for_an_instance_has_its_key() {
 }
 
 #[test]
-fn changes_of_an_instance_can_be_ignored() {
+fn trigger_ignore_change_works_for_an_instance() {
     let repository = repository();
     repository.write("/net/main.tf", "");
     assert_eq!(changed(&repository), r#"net["dev"] net["prod"]"#);
@@ -103,7 +103,7 @@ fn changes_of_an_instance_can_be_ignored() {
 }
 
 #[test]
-fn a_recursive_trigger_names_instances_only_where_some_are_left_out() {
+fn trigger_recursive_names_instances_only_if_some_are_left_out() {
     let repository = repository();
     assert_snapshot!(trigger(&repository, "--recursive /"), @"
     .tmtriggers/account/*.tm.hcl
@@ -134,7 +134,7 @@ fn a_recursive_trigger_names_instances_only_where_some_are_left_out() {
 }
 
 #[test]
-fn what_is_not_an_instance_cannot_be_triggered() {
+fn trigger_refuses_a_missing_instance() {
     let repository = repository();
     assert_snapshot!(repository.orch("trigger 'net[\"none\"]'"), @r#"
     [stderr]
@@ -165,7 +165,7 @@ fn what_is_not_an_instance_cannot_be_triggered() {
 }
 
 #[test]
-fn a_trigger_for_an_instance_that_does_not_exist_gets_a_warning() {
+fn trigger_files_for_a_missing_instance_get_a_warning() {
     let repository = repository();
     let write = |path: &str, key: &str| {
         let text = format!(

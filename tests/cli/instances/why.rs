@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::networks;
 
 #[test]
-fn an_instance_is_explained_by_itself() {
+fn why_explains_a_single_instance() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why 'net[\"dev\"]' --tags prod"), @r#"
     /net["dev"] is not selected
@@ -29,7 +29,7 @@ fn an_instance_is_explained_by_itself() {
 
 /// What is said to select an instance does select it.
 #[test]
-fn the_flags_that_would_select_an_instance_name_it() {
+fn why_suggests_flags_that_name_the_instance() {
     let sandbox = networks();
     sandbox.write(
         "/[odd]/stack.orch.hcl",
@@ -83,7 +83,7 @@ fn the_flags_that_would_select_an_instance_name_it() {
 }
 
 #[test]
-fn a_directory_is_explained_by_all_its_instances() {
+fn why_explains_all_instances_of_a_directory() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why net --match 'net[\"dev\"]'"), @r#"
     /net["dev"] is selected
@@ -134,7 +134,7 @@ fn a_directory_is_explained_by_all_its_instances() {
 }
 
 #[test]
-fn json_has_the_explanations_of_all_instances() {
+fn why_prints_all_instances_as_json() {
     let sandbox = networks();
     let one = sandbox.orch("why 'net[\"dev\"]' --format json").json();
     assert_eq!(one["path"], "/net[\"dev\"]");
@@ -159,7 +159,7 @@ fn json_has_the_explanations_of_all_instances() {
 }
 
 #[test]
-fn only_one_instance_runs_after_another() {
+fn why_after_takes_single_instances() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why 'net[\"dev\"]' --after 'account[\"dev\"]'"), @r#"
     /net["dev"] runs after /account["dev"]
@@ -184,7 +184,7 @@ fn only_one_instance_runs_after_another() {
 }
 
 #[test]
-fn a_path_that_names_no_instance_leads_to_one_that_exists() {
+fn why_suggests_an_existing_instance() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("why 'net[\"prd\"]'"), @r#"
     [stderr]
@@ -203,12 +203,12 @@ fn a_path_that_names_no_instance_leads_to_one_that_exists() {
     "#);
     assert_snapshot!(sandbox.orch("why dns"), @r#"
     [stderr]
-    error: `dns`: does not exist; `/net/dns["dev"]` and `/net/dns["test"]` have this name: write the path
+    error: `dns`: does not exist; did you mean `/net/dns["dev"]` or `/net/dns["test"]`?
     [exit status 64]
     "#);
     assert_snapshot!(sandbox.orch("why 'network dev'"), @r#"
     [stderr]
-    error: `network dev`: does not exist; `/net["dev"]` has this name: write the path
+    error: `network dev`: does not exist; did you mean `/net["dev"]`?
     [exit status 64]
     "#);
 }

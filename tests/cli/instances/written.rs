@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::networks;
 
 #[test]
-fn a_key_without_quotes_gets_an_error_that_shows_them() {
+fn keys_without_quotes_get_an_error_that_shows_them() {
     let sandbox = networks();
     // What a shell makes of net["dev"].
     assert_snapshot!(sandbox.orch("why net[dev]"), @r#"
@@ -48,7 +48,7 @@ fn a_key_without_quotes_gets_an_error_that_shows_them() {
 }
 
 #[test]
-fn brackets_in_a_glob_that_match_nothing_may_have_been_a_key() {
+fn keys_meant_by_glob_brackets_without_a_match_get_a_hint() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("list --match net[dev]"), @r#"
     [stderr]
@@ -72,7 +72,7 @@ fn brackets_in_a_glob_that_match_nothing_may_have_been_a_key() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_with_such_a_name_takes_precedence() {
+fn keys_yield_to_a_directory_with_brackets_in_its_name() {
     let sandbox = networks();
     sandbox.write("/net[dev]/stack.tm", "stack {\n}\n");
     let story = sandbox.orch("why net[dev]").stdout;
@@ -80,7 +80,7 @@ fn a_directory_with_such_a_name_takes_precedence() {
 }
 
 #[test]
-fn where_one_stack_is_needed_several_instances_ask_for_a_choice() {
+fn keys_are_suggested_where_one_stack_is_needed() {
     let sandbox = networks();
     assert_snapshot!(sandbox.orch("eval --stack net each.key"), @r#"
     [stderr]

@@ -84,7 +84,7 @@ fn shown(printed: &str) -> Value {
 }
 
 #[test]
-fn the_input_of_an_imagined_end_obeys_the_schema() {
+fn policy_input_of_a_hypothetical_result_matches_the_schema() {
     let sandbox = sandbox(SHOW);
     let evaluated = sandbox.orch("policy eval p --stack app --state FAILED --format json");
     let json = evaluated.json();
@@ -112,7 +112,7 @@ fn the_input_of_an_imagined_end_obeys_the_schema() {
 
 #[cfg(unix)]
 #[test]
-fn the_input_of_a_turn_of_a_run_obeys_the_schema() {
+fn policy_input_of_a_finished_turn_matches_the_schema() {
     let sandbox = sandbox(
         "package show\n\nflag contains json.marshal(input) if input.stack.id == \"/net\"\n",
     );
@@ -130,7 +130,7 @@ fn the_input_of_a_turn_of_a_run_obeys_the_schema() {
 }
 
 #[test]
-fn an_evaluation_has_exactly_one_input() {
+fn policy_eval_takes_exactly_one_input() {
     let sandbox = sandbox(SHOW);
     for arguments in [
         "",
@@ -155,7 +155,7 @@ trigger contains "/app/web" if { input.run.state == "FINISHED"; input.stack.id =
 "#;
 
 #[test]
-fn the_graph_shows_who_names_whom_and_warns_of_loops() {
+fn policy_graph_shows_follow_ups_and_warns_of_loops() {
     let sandbox = sandbox(ROUND);
     let graph = sandbox.orch("policy graph");
     assert_eq!(graph.code(), 0);
@@ -198,7 +198,7 @@ fn the_graph_shows_who_names_whom_and_warns_of_loops() {
 }
 
 #[test]
-fn a_loop_over_several_stacks_is_told_as_a_chain() {
+fn policy_graph_shows_a_loop_over_several_stacks_as_a_chain() {
     let sandbox = sandbox(
         "package p\n\nnext := {\"/app\": \"/net\", \"/net\": \"/app/web\", \"/app/web\": \"/app\"}\n\n\
          trigger contains next[input.stack.id] if input.run.state == \"FINISHED\"\n",
@@ -209,7 +209,7 @@ fn a_loop_over_several_stacks_is_told_as_a_chain() {
 }
 
 #[test]
-fn a_retry_of_what_no_policy_has_asked_for_is_no_loop() {
+fn policy_graph_does_not_count_a_retry_as_a_loop() {
     let sandbox = sandbox(
         "package p\n\ntrigger contains input.stack.id if {\n\tinput.run.state == \"FAILED\"\n\
          \tinput.run.triggered_by == null\n}\n",
@@ -221,7 +221,7 @@ fn a_retry_of_what_no_policy_has_asked_for_is_no_loop() {
 }
 
 #[test]
-fn the_graph_tells_of_unknown_names_and_of_policies_that_fail() {
+fn policy_graph_reports_unknown_names_and_failing_policies() {
     let sandbox = sandbox("package p\n\ntrigger contains \"nobody\"\n");
     let graph = sandbox.orch("policy graph");
     assert_eq!(graph.code(), 0);
@@ -243,7 +243,7 @@ fn the_graph_tells_of_unknown_names_and_of_policies_that_fail() {
 }
 
 #[test]
-fn a_sample_of_a_run_is_listed_and_evaluated_again() {
+fn policy_samples_are_listed_and_evaluated_again() {
     let sandbox = sandbox("package p\n\ntrigger contains input.stack.id\n");
     let none = sandbox.orch("policy samples");
     assert_eq!(none.code(), 4, "{}", none.stderr);

@@ -38,7 +38,7 @@ fn sandbox() -> Sandbox {
 }
 
 #[test]
-fn the_tests_beside_a_policy_are_run_together_with_it() {
+fn policy_test_runs_the_tests_beside_a_policy() {
     let sandbox = sandbox();
     let tested = sandbox.orch("policy test");
     assert_snapshot!(tested.stdout, @"
@@ -61,7 +61,7 @@ fn the_tests_beside_a_policy_are_run_together_with_it() {
 }
 
 #[test]
-fn a_test_that_fails_is_shown_with_what_it_prints() {
+fn policy_test_shows_a_failed_test_with_its_prints() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/retry_test.rego",
@@ -94,7 +94,7 @@ fn a_test_that_fails_is_shown_with_what_it_prints() {
 }
 
 #[test]
-fn policies_and_their_tests_may_be_of_the_old_version() {
+fn policy_test_runs_rego_v0() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/retry.rego",
@@ -118,7 +118,7 @@ fn policies_and_their_tests_may_be_of_the_old_version() {
 }
 
 #[test]
-fn directories_that_orch_leaves_out_have_no_tests() {
+fn policy_test_skips_ignored_directories() {
     let sandbox = sandbox();
     let failing = "package p\n\ntest_never := false\n";
     sandbox.write("/.hidden/p_test.rego", failing);
@@ -130,7 +130,7 @@ fn directories_that_orch_leaves_out_have_no_tests() {
 }
 
 #[test]
-fn a_path_without_tests_is_a_failure_and_a_directory_that_is_not_named_is_not() {
+fn policy_test_fails_for_a_named_path_without_tests() {
     let sandbox = Sandbox::new("");
     sandbox.write("/p.rego", "package p\n");
     sandbox.write("/q_test.rego", "package q\n\nhelper := 1\n");
@@ -151,7 +151,7 @@ fn a_path_without_tests_is_a_failure_and_a_directory_that_is_not_named_is_not() 
 }
 
 #[test]
-fn what_cannot_be_loaded_is_named_with_its_file() {
+fn policy_test_names_a_file_that_cannot_be_loaded() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/retry.rego",
@@ -181,7 +181,7 @@ fn what_cannot_be_loaded_is_named_with_its_file() {
 }
 
 #[test]
-fn rules_that_need_each_other_across_the_two_files_are_refused() {
+fn policy_test_refuses_recursion_across_the_two_files() {
     let sandbox = sandbox();
     sandbox.write("/policies/retry.rego", "package p\n\na := data.q.b\n");
     sandbox.write(
@@ -192,7 +192,7 @@ fn rules_that_need_each_other_across_the_two_files_are_refused() {
 }
 
 #[test]
-fn a_test_that_takes_too_long_is_an_error_and_the_next_one_runs() {
+fn policy_test_continues_after_a_test_that_takes_too_long() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/retry_test.rego",
@@ -219,7 +219,7 @@ fn a_test_that_takes_too_long_is_an_error_and_the_next_one_runs() {
 }
 
 #[test]
-fn a_problem_is_told_with_the_file_and_the_place_where_it_is() {
+fn policy_test_reports_the_file_and_position_of_a_problem() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/retry.rego",

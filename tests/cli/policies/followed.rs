@@ -64,7 +64,7 @@ trigger contains input.stack.id if { input.run.state == "FAILED"; input.run.trig
 "#;
 
 #[test]
-fn what_policies_name_follows_selected_or_not_and_a_join_waits_for_both() {
+fn follow_ups_need_no_selection_and_a_join_waits_for_both() {
     for jobs in [1, 2] {
         let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
         let ran = run(&sandbox, &format!("--policies --match /one -j {jobs}"));
@@ -79,7 +79,7 @@ fn what_policies_name_follows_selected_or_not_and_a_join_waits_for_both() {
 }
 
 #[test]
-fn without_policies_nothing_follows_and_nothing_is_loaded() {
+fn follow_ups_are_off_without_policies() {
     let sandbox = sandbox(&[("list", "this is no Rego")]);
     assert_eq!(run(&sandbox, "--match /one").code(), 0);
     assert_eq!(turns(&sandbox), ["/one"]);
@@ -88,7 +88,7 @@ fn without_policies_nothing_follows_and_nothing_is_loaded() {
 }
 
 #[test]
-fn many_that_do_not_follow_are_told_in_one_line() {
+fn follow_ups_that_do_not_start_are_summarized_in_one_line() {
     let all = "package all\n\
         trigger[s.id] { s := input.stacks[_]; startswith(s.id, \"/s\") }\n\
         trigger[name] { some i; name := sprintf(\"nobody-%d\", [[1, 2, 3, 4, 5, 6][i]]) }\n";
@@ -122,7 +122,7 @@ fn many_that_do_not_follow_are_told_in_one_line() {
 }
 
 #[test]
-fn a_failed_turn_is_retried_once_and_what_comes_after_it_waits() {
+fn follow_ups_retry_a_failed_turn_once_while_its_dependents_wait() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "1");
     sandbox.write(
@@ -146,7 +146,7 @@ fn a_failed_turn_is_retried_once_and_what_comes_after_it_waits() {
 }
 
 #[test]
-fn what_answers_a_failure_runs_whatever_on_error_says_also_behind_the_failed_stack() {
+fn follow_ups_of_a_failure_run_despite_on_error() {
     let clean = r#"
 package clean
 trigger["three"] { input.run.state == "FAILED" }
@@ -176,7 +176,7 @@ trigger["two-b"] { input.stack.id == "three" }
 }
 
 #[test]
-fn a_turn_that_had_not_started_is_the_follow_up_and_answers_the_failure() {
+fn follow_ups_reuse_a_waiting_turn() {
     let clean = "package clean\ntrigger[\"two-a\"] { input.run.state == \"FAILED\" }\n";
     let sandbox = sandbox(&[("clean", clean)]);
     sandbox.write("/one/fails", "1");
@@ -195,7 +195,7 @@ fn a_turn_that_had_not_started_is_the_follow_up_and_answers_the_failure() {
 }
 
 #[test]
-fn turns_that_a_failure_cancels_are_evaluated_too() {
+fn follow_ups_are_evaluated_for_cancelled_turns() {
     let canceled = r#"
 package canceled
 trigger["three"] { input.run.state == "CANCELED" }
@@ -208,7 +208,7 @@ trigger["three"] { input.run.state == "CANCELED" }
 }
 
 #[test]
-fn no_loop_goes_on_for_ever() {
+fn follow_ups_in_a_loop_end_at_a_limit() {
     let again = "package again\ntrigger[input.stack.id] { true }\n";
     let sandbox = sandbox(&[("again", again)]);
     let ran = run(&sandbox, "--policies --match /one");
@@ -229,7 +229,7 @@ fn no_loop_goes_on_for_ever() {
 }
 
 #[test]
-fn turns_that_were_to_come_anyway_do_not_count_as_follow_ups() {
+fn follow_ups_do_not_include_turns_that_were_due_anyway() {
     let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
     sandbox.write(
         "/limits.orch.hcl",
@@ -244,7 +244,7 @@ fn turns_that_were_to_come_anyway_do_not_count_as_follow_ups() {
 }
 
 #[test]
-fn unknown_names_are_warnings_and_excluded_stacks_do_not_follow() {
+fn follow_ups_skip_unknown_and_excluded_stacks() {
     let names = r#"
 package names
 trigger["nobody"] { input.stack.id == "one" }
@@ -271,7 +271,7 @@ trigger["TWO-B"] { input.stack.id == "one" }
 }
 
 #[test]
-fn a_path_names_a_stack_with_and_without_its_slash_and_an_ambiguous_name_is_an_error() {
+fn follow_ups_take_paths_without_a_slash_and_reject_ambiguous_names() {
     let names = r#"
 package names
 trigger["plain"] { input.stack.id == "one" }
@@ -311,7 +311,7 @@ trigger["three"] { input.stack.id == "one" }
 }
 
 #[test]
-fn prints_of_policies_are_in_the_journal_and_shown_with_v() {
+fn follow_ups_journal_prints_and_show_them_with_v() {
     let talks = r#"
 package talks
 trigger["three"] { input.stack.id == "one"; print("saw", input.run.state) }
@@ -326,7 +326,7 @@ trigger["three"] { input.stack.id == "one"; print("saw", input.run.state) }
 }
 
 #[test]
-fn a_policy_that_fails_fails_the_run_and_counts_for_nothing() {
+fn follow_ups_of_a_failed_policy_are_ignored_and_the_run_fails() {
     let wrong = r#"
 package wrong
 trigger["three"] { true }
@@ -348,7 +348,7 @@ flag := 1
 }
 
 #[test]
-fn flags_pass_to_follow_ups_of_the_same_stack_and_count_retries() {
+fn follow_ups_of_the_same_stack_get_flags_and_count_retries() {
     let counted = r#"
 package counted
 import rego.v1
@@ -380,7 +380,7 @@ reset_flag contains "kept" if input.stack.id == "three"
 }
 
 #[test]
-fn tasks_need_a_command_for_what_follows_and_that_is_tracked() {
+fn follow_ups_of_a_task_need_a_tracked_command() {
     let task = r#"
 package task
 trigger["three"] { input.run.type == "TASK" }
@@ -415,7 +415,7 @@ trigger["two-a"] { input.run.type == "TRACKED"; input.stack.id == "three" }
 }
 
 #[test]
-fn a_follow_up_does_not_destroy_what_nobody_has_selected() {
+fn follow_ups_never_destroy_an_unselected_stack() {
     let ask = "package ask\ntrigger[\"three\"] { input.stack.id == \"one\" }\n";
     let sandbox = sandbox(&[("ask", ask)]);
     sandbox.write_program(
@@ -444,7 +444,7 @@ fn a_follow_up_does_not_destroy_what_nobody_has_selected() {
 }
 
 #[test]
-fn what_follows_is_announced_with_the_command_of_its_stack() {
+fn follow_ups_are_announced_with_their_command() {
     let ask = "package ask\ntrigger[\"three\"] { input.stack.id == \"one\" }\n";
     let sandbox = sandbox(&[("ask", ask)]);
     let command = "--eval -- ../do '${terramate.stack.name}'";
@@ -458,7 +458,7 @@ fn what_follows_is_announced_with_the_command_of_its_stack() {
 }
 
 #[test]
-fn what_would_have_refused_a_run_fails_the_follow_up() {
+fn follow_ups_fail_where_a_run_would_be_refused() {
     let ask = "package ask\ntrigger[\"three\"] { input.stack.id == \"one\" }\n";
     let sandbox = sandbox(&[("ask", ask)]);
     let ran = run(
@@ -477,7 +477,7 @@ fn what_would_have_refused_a_run_fails_the_follow_up() {
 }
 
 #[test]
-fn the_journal_tells_what_policies_answered() {
+fn follow_ups_are_journaled_with_policy_results() {
     let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     let mut evaluated = lines(&sandbox, "evaluated");
@@ -514,7 +514,7 @@ fn the_journal_tells_what_policies_answered() {
 }
 
 #[test]
-fn a_dry_run_shows_what_follows_if_all_succeeds() {
+fn follow_ups_are_shown_by_a_dry_run() {
     let sandbox = sandbox(&[("list", LIST), ("join", JOIN), ("retry", RETRY)]);
     let ran = sandbox.orch("run --policies --match /one --dry-run --followup '../do it' -- ../do");
     assert_snapshot!(ran, @"
@@ -527,7 +527,7 @@ fn a_dry_run_shows_what_follows_if_all_succeeds() {
 }
 
 #[test]
-fn causes_are_told_back_to_the_first_turn() {
+fn follow_ups_report_causes_back_to_the_first_turn() {
     let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     let why = sandbox.orch("why /three --run last").stdout;
@@ -551,7 +551,7 @@ fn causes_are_told_back_to_the_first_turn() {
 }
 
 #[test]
-fn each_turn_of_a_stack_has_a_log_of_its_own() {
+fn follow_ups_have_logs_of_their_own() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "1");
     let command =
@@ -562,14 +562,14 @@ fn each_turn_of_a_stack_has_a_log_of_its_own() {
 }
 
 #[test]
-fn quiet_runs_do_not_tell_what_follows() {
+fn follow_ups_are_not_announced_with_quiet() {
     let sandbox = sandbox(&[("list", LIST)]);
     let ran = run(&sandbox, "--policies --match /one --quiet");
     assert_eq!((ran.code(), &*ran.stderr), (0, ""));
 }
 
 #[test]
-fn an_input_is_kept_if_a_policy_asks_for_it_and_can_be_evaluated_again() {
+fn policy_samples_keep_an_input_for_a_later_evaluation() {
     let text = r#"
 package sampled
 import rego.v1
@@ -590,7 +590,7 @@ trigger contains "three" if { input.stack.id == "one"; count(input.stacks) == 4;
 }
 
 #[test]
-fn a_project_without_policies_is_told_that_nothing_follows() {
+fn follow_ups_without_policies_get_a_note() {
     let ran = run(&sandbox(&[]), "--policies --match /one");
     assert_eq!(ran.code(), 0);
     let note = "note: no policy is attached to any stack, so nothing follows\n";
@@ -598,7 +598,7 @@ fn a_project_without_policies_is_told_that_nothing_follows() {
 }
 
 #[test]
-fn a_setting_turns_policies_on_for_what_the_state_records_as_an_apply() {
+fn follow_ups_of_applies_can_be_turned_on_in_the_configuration() {
     let sandbox = sandbox(&[("list", LIST)]);
     sandbox.write(
         "/policies.orch.hcl",

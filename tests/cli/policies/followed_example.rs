@@ -9,7 +9,7 @@ use crate::readme::{copy, transcripts};
 use crate::support::Sandbox;
 
 #[test]
-fn its_readme_shows_what_happens() {
+fn example_of_follow_ups_has_a_true_readme() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/policies");
     let sandbox = Sandbox::unmarked("");
     copy(&example, &sandbox.path("/"));

@@ -23,7 +23,7 @@ fn sandbox(rule: &str) -> Sandbox {
 }
 
 #[test]
-fn what_follows_an_interrupted_turn_is_queued_and_cancelled() {
+fn follow_ups_of_an_interrupted_turn_are_queued_and_cancelled() {
     let sandbox = sandbox("trigger contains \"/c\" if input.run.state == \"STOPPED\"");
     let run = Background::run(&sandbox, "--policies --match /a --match /b", INTERRUPTED);
     run.wait_for("/started", &["a"]);
@@ -47,7 +47,7 @@ fn what_follows_an_interrupted_turn_is_queued_and_cancelled() {
 }
 
 #[test]
-fn what_was_interrupted_is_not_called_retried_since_no_retry_starts() {
+fn follow_ups_never_count_an_interrupted_turn_as_retried() {
     let sandbox = sandbox("trigger contains \"/a\" if input.run.state == \"STOPPED\"");
     let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);
     run.wait_for("/started", &["a"]);
@@ -62,7 +62,7 @@ fn what_was_interrupted_is_not_called_retried_since_no_retry_starts() {
 }
 
 #[test]
-fn a_retry_that_a_signal_cancels_leaves_the_failure() {
+fn follow_ups_cancelled_by_a_signal_leave_the_failure() {
     // The retry of `/c` waits for the other follow-up, which is that of a stack that it runs after.
     let sandbox = sandbox("trigger contains [\"/b\", \"/c\"][_] if input.run.state == \"FAILED\"");
     sandbox.write("/c/stack.tm", "stack {\n  after = [\"/b\"]\n}\n");
@@ -83,7 +83,7 @@ fn a_retry_that_a_signal_cancels_leaves_the_failure() {
 }
 
 #[test]
-fn what_was_cancelled_that_way_follows_when_the_run_is_resumed() {
+fn resume_starts_follow_ups_cancelled_by_a_signal() {
     let sandbox = sandbox("trigger contains \"/c\" if input.run.state == \"STOPPED\"");
     let run = Background::run(&sandbox, "--policies --match /a", INTERRUPTED);
     run.wait_for("/started", &["a"]);
@@ -100,7 +100,7 @@ fn what_was_cancelled_that_way_follows_when_the_run_is_resumed() {
 }
 
 #[test]
-fn a_second_signal_ends_the_wait_for_policies() {
+fn signals_end_the_wait_for_policies_at_the_second_one() {
     // It would take minutes.
     let slow = "trigger contains \"/c\" if { some i in numbers.range(1, 3000); some j in numbers.range(1, 3000); some k in numbers.range(1, 3000); i * j * k == -1 }";
     let sandbox = sandbox(slow);

@@ -16,7 +16,7 @@ fn assert_refused(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn rules_that_need_themselves_are_refused_on_whatever_way() {
+fn policy_refuses_recursive_rules() {
     assert_refused(&[
         (
             "a if b\nb if c\nc if a",
@@ -81,7 +81,7 @@ fn rules_that_need_themselves_are_refused_on_whatever_way() {
 }
 
 #[test]
-fn functions_that_need_themselves_are_refused_whatever_variables_are_called() {
+fn policy_refuses_recursive_functions_with_any_variable_names() {
     assert_refused(&[
         ("f(x) := f(x)", "2:1: `f` is recursive"),
         ("f(x) := y if f(x, y)", "2:1: `f` is recursive"),
@@ -117,7 +117,7 @@ fn functions_that_need_themselves_are_refused_whatever_variables_are_called() {
 }
 
 #[test]
-fn what_asks_the_world_is_refused_under_every_name() {
+fn policy_refuses_impure_functions_under_every_name() {
     let clock = "`time.now_ns` is not allowed in a policy: it reads the clock";
     let chance = "`rand.intn` is not allowed in a policy: it is random";
     assert_refused(&[
@@ -158,7 +158,7 @@ fn what_asks_the_world_is_refused_under_every_name() {
 }
 
 #[test]
-fn a_function_is_called_with_as_many_arguments_as_it_has() {
+fn policy_refuses_a_wrong_number_of_arguments() {
     assert_refused(&[
         (
             "x := count([], 1, 2)",
@@ -177,7 +177,7 @@ fn a_function_is_called_with_as_many_arguments_as_it_has() {
 }
 
 #[test]
-fn only_brackets_of_the_code_count_and_ten_are_deep_enough() {
+fn policy_limits_the_nesting_of_brackets_outside_of_text() {
     let deep = |depth: usize| format!("x := {}{}", "[".repeat(depth), "]".repeat(depth));
     assert_refused(&[
         (
@@ -205,7 +205,7 @@ fn only_brackets_of_the_code_count_and_ten_are_deep_enough() {
 }
 
 #[test]
-fn a_file_has_at_most_256_kib_in_lines_of_any_length() {
+fn policy_limits_files_to_256_kib_but_not_lines() {
     let text = |size: usize| {
         let rule = "package p\ntrigger contains \"a\" #";
         format!("{rule}{}", "x".repeat(size - rule.len()))
@@ -221,7 +221,7 @@ fn a_file_has_at_most_256_kib_in_lines_of_any_length() {
 }
 
 #[test]
-fn texts_that_are_none_are_refused_with_their_places() {
+fn policy_refuses_unterminated_strings_and_nul_characters_with_their_position() {
     assert_refused(&[
         ("x := \"abc", "as Rego v1: p.rego:2:"),
         ("x := `abc", "as Rego v1: p.rego:2:7: unmatched `"),
@@ -247,7 +247,7 @@ fn texts_that_are_none_are_refused_with_their_places() {
 }
 
 #[test]
-fn a_byte_order_mark_and_other_ends_of_lines_do_not_matter() {
+fn policy_accepts_a_byte_order_mark_and_any_line_ends() {
     let text = "package p\n# why\ntrigger contains input.stack.id if {\n  true # so\n}\n";
     assert_eq!(answer(text), "trigger: net\n");
     assert_eq!(answer(&text.replace('\n', "\r\n")), "trigger: net\n");
@@ -255,7 +255,7 @@ fn a_byte_order_mark_and_other_ends_of_lines_do_not_matter() {
 }
 
 #[test]
-fn an_answer_has_a_limit_and_prints_are_cut() {
+fn policy_limits_results_and_cuts_prints() {
     let row = "some i in numbers.range(1, 100); x := sprintf(\"%100000d\", [i])";
     let said = answer(&format!("package p\ntrigger contains x if {{ {row} }}\n"));
     assert!(
@@ -273,7 +273,7 @@ fn an_answer_has_a_limit_and_prints_are_cut() {
 }
 
 #[test]
-fn prints_are_no_answers_and_control_nothing() {
+fn policy_prints_are_no_results_and_are_escaped() {
     let forged = r#"
 package p
 trigger contains "a" if {
@@ -299,7 +299,7 @@ fn doubled(first: &str, twice: impl Fn(usize) -> String) -> String {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn whatever_fills_the_memory_is_killed() {
+fn policy_that_fills_the_memory_is_killed() {
     let texts = [
         doubled("\"abcdefgh\"", |index| format!("concat(\"\", [a{index}, a{index}])")),
         doubled("[1, 2]", |index| format!("array.concat(a{index}, a{index})")),
@@ -322,7 +322,7 @@ fn whatever_fills_the_memory_is_killed() {
 }
 
 #[test]
-fn long_chains_and_many_rules_are_no_harm() {
+fn policy_may_have_long_chains_and_many_rules() {
     let mut chain = "package p\na0 := 1\n".to_owned();
     for index in 0..10_000 {
         _ = writeln!(chain, "a{} := a{index}", index + 1);
@@ -347,7 +347,7 @@ fn long_chains_and_many_rules_are_no_harm() {
 }
 
 #[test]
-fn extreme_numbers_are_undefined_or_right() {
+fn policy_results_of_extreme_numbers_are_undefined_or_right() {
     let huge = format!("1{}", "0".repeat(300));
     let text = r#"
 package p

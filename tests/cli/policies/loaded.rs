@@ -48,7 +48,7 @@ pub(super) fn answer(text: &str) -> String {
 }
 
 #[test]
-fn a_policy_is_attached_to_what_its_directory_or_its_entries_name() {
+fn policy_is_attached_by_directory_or_entry() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies.orch.hcl",
@@ -89,7 +89,7 @@ policy "trigger" "some" {
 }
 
 #[test]
-fn an_evaluation_prints_the_results_and_what_the_policy_prints() {
+fn policy_eval_shows_results_and_prints() {
     let sandbox = sandbox();
     sandbox.write(
         "/policies/all.rego",
@@ -130,7 +130,7 @@ sample := true
 }
 
 #[test]
-fn a_policy_that_is_neither_version_is_shown_with_the_problem_of_each() {
+fn policy_valid_in_neither_rego_version_shows_both_problems() {
     let sandbox = policy("package p\n\ntrigger contains {\n");
     let validated = sandbox.orch("policy validate");
     assert_eq!(validated.code(), 3);
@@ -147,7 +147,7 @@ fn a_policy_that_is_neither_version_is_shown_with_the_problem_of_each() {
 }
 
 #[test]
-fn what_asks_the_world_or_does_not_exist_is_refused_before_it_is_called() {
+fn policy_refuses_impure_and_unknown_functions_when_loading() {
     let cases = [
         (
             "x := time.now_ns()",
@@ -205,7 +205,7 @@ fn what_asks_the_world_or_does_not_exist_is_refused_before_it_is_called() {
 }
 
 #[test]
-fn local_names_may_be_those_of_rules() {
+fn policy_locals_may_have_names_of_rules() {
     let text = r"
 package p
 stack := input.stack
@@ -221,7 +221,7 @@ trigger contains f(stack)
 }
 
 #[test]
-fn wrong_results_fail_and_errors_of_functions_do_not() {
+fn policy_fails_on_wrong_results_but_not_on_errors_of_functions() {
     let wrong = [
         (
             "trigger := \"a\"",
@@ -251,7 +251,7 @@ fn wrong_results_fail_and_errors_of_functions_do_not() {
 }
 
 #[test]
-fn what_takes_too_long_or_too_much_is_killed() {
+fn policy_that_takes_too_much_time_or_memory_is_killed() {
     let cases = [
         (
             "sample if count(numbers.range(1, 100000000)) > 1",
@@ -284,7 +284,7 @@ fn what_takes_too_long_or_too_much_is_killed() {
 }
 
 #[test]
-fn wrong_blocks_are_reported_with_their_places() {
+fn policy_blocks_with_mistakes_are_reported_with_their_positions() {
     let sandbox = sandbox();
     sandbox.write(
         "/p.orch.hcl",
@@ -345,7 +345,7 @@ orch {
 
 #[cfg(unix)]
 #[test]
-fn a_link_does_not_lead_a_policy_out_of_the_project() {
+fn policy_links_must_not_leave_the_project() {
     let sandbox = sandbox();
     let outside = sandbox.outside().join("decoy/clients.rego");
     std::fs::write(&outside, CLIENTS).unwrap();
@@ -360,7 +360,7 @@ fn a_link_does_not_lead_a_policy_out_of_the_project() {
 }
 
 #[test]
-fn what_a_policy_is_attached_to_is_validated_with_everything_else() {
+fn validate_checks_the_attachments_of_policies() {
     let sandbox = Sandbox::new("");
     sandbox.write("/a/stack.orch.hcl", "stack {\n}\n");
     sandbox.write("/p.rego", "package p\n");
@@ -386,7 +386,7 @@ fn validate_loads_policies() {
 }
 
 #[test]
-fn attach_matches_labels_tags_and_everything() {
+fn policy_attach_matches_labels_tags_and_everything() {
     let sandbox = sandbox();
     sandbox.write(
         "/app/stack.orch.hcl",
@@ -414,7 +414,7 @@ fn attach_matches_labels_tags_and_everything() {
 }
 
 #[test]
-fn policy_input_is_the_input_of_eval() {
+fn policy_input_prints_the_input_for_eval() {
     let sandbox = sandbox();
     let block = "policy \"trigger\" \"p\" { file = \"policies/clients.rego\" }";
     sandbox.write("/p.orch.hcl", block);

@@ -18,7 +18,7 @@ fn value(expression: &str) -> String {
 }
 
 #[test]
-fn a_head_without_a_value_takes_nothing_of_what_was_found_before_along() {
+fn rego_heads_without_a_value_keep_nothing_of_earlier_results() {
     let owners = r#"
 package p
 stacks := [{"id": "a", "owner": "x"}, {"id": "b"}, {"id": "c", "owner": "z"}]
@@ -39,7 +39,7 @@ sample := s.owner == "z" if { some s in stacks; s.id != "a" }
 }
 
 #[test]
-fn heads_without_a_value_are_left_out_in_rego_v0_too() {
+fn rego_v0_omits_heads_without_a_value() {
     let owners = r#"
 package p
 stacks = [{"id": "a", "owner": "x"}, {"id": "b"}, {"id": "c", "owner": "z"}]
@@ -64,7 +64,7 @@ sample { first == "z" }
 }
 
 #[test]
-fn heads_of_all_shapes_keep_their_meaning() {
+fn rego_heads_of_all_shapes_keep_their_meaning() {
     let text = r#"
 package p
 s := {"id": "a", "no": 1, "list": ["x"]}
@@ -88,7 +88,7 @@ trigger contains sprintf("by-%s", [k]) if some k, _ in by
 }
 
 #[test]
-fn places_and_prints_are_those_of_the_file_as_it_was_written() {
+fn rego_positions_and_prints_refer_to_the_written_file() {
     let text = r#"package p
 trigger contains s.id if { some s in [input.stack]; print("first") }
 trigger contains concat("", [
@@ -116,7 +116,7 @@ x := 2 if input.stack.id
 }
 
 #[test]
-fn functions_that_only_rego_v0_has_are_there_in_rego_v0() {
+fn rego_v0_has_its_own_functions() {
     let old = r#"
 package p
 trigger["any"] { any([false, true]) }
@@ -146,7 +146,7 @@ trigger["undefined"] { not cast_string(1); not cast_null(1); not cast_object(1);
 }
 
 #[test]
-fn texts_are_formatted_as_go_does_it() {
+fn rego_sprintf_formats_like_go() {
     let cases = [
         (
             r#""%s|%v|%d|%%|%q", ["a", "b", 3, "c\"d"]"#,
@@ -217,7 +217,7 @@ fn texts_are_formatted_as_go_does_it() {
 }
 
 #[test]
-fn ranges_have_steps_of_at_least_one() {
+fn rego_ranges_have_steps_of_at_least_one() {
     assert_eq!(value("numbers.range_step(1, 10, 4)"), "[1, 5, 9]");
     assert_eq!(value("numbers.range_step(3, 0, 2)"), "[3, 1]");
     assert_eq!(value("numbers.range_step(1, 10, 0)"), "");
@@ -226,7 +226,7 @@ fn ranges_have_steps_of_at_least_one() {
 }
 
 #[test]
-fn variables_may_get_their_values_anywhere_in_a_rule() {
+fn rego_variables_may_be_bound_anywhere_in_a_rule() {
     let text = r#"
 package p
 trigger[x] { a = 1; b = a + 1; x = sprintf("%d", [b]) }
@@ -254,7 +254,7 @@ length(_) = 3
 
 /// What OPA answers too.
 #[test]
-fn a_negation_is_undefined_where_what_it_is_about_is_undefined() {
+fn rego_negation_of_undefined_input_is_undefined() {
     let policy = r#"
 package p
 import rego.v1
@@ -315,7 +315,7 @@ of_ada(s) if { not s.owner == "ada"; not lower(s.owner) == "eve" }
 }
 
 #[test]
-fn negations_stand_wherever_a_query_may() {
+fn rego_negation_works_wherever_a_query_may_stand() {
     let policy = r#"
 package p
 import rego.v1
@@ -350,7 +350,7 @@ else := 2 if not startswith(lower("ABC"), "x")
 }
 
 #[test]
-fn negations_of_rego_v0_are_undefined_likewise_and_places_are_those_of_the_file() {
+fn rego_v0_negation_is_undefined_likewise() {
     let policy = r#"
 package p
 stacks = object.get(input, "none", [{"id": "a", "owner": "ci-1"}, {"id": "b"}, {"id": "c", "owner": "ada"}])
@@ -371,7 +371,7 @@ flag["x"] { x := ["a"][_]; not startswith(x, concat("", ["b"])); x & {2} == set(
 
 /// What OPA answers too.
 #[test]
-fn a_variable_that_hides_another_one_is_not_that_one() {
+fn rego_variables_may_shadow_others() {
     let policy = r#"
 package p
 import rego.v1
@@ -438,7 +438,7 @@ trigger contains sprintf("%d %d", [i, j]) if {
 
 /// Bodies that follow each other share the head of their rule.
 #[test]
-fn variables_of_rego_v0_that_hide_a_rule_are_not_that_rule() {
+fn rego_v0_variables_may_shadow_rules() {
     let policy = r#"
 package p
 ids = ["a", "b"]
@@ -460,7 +460,7 @@ reset_flag[x] { some i; ids[i] == "b"; x := ids[j]; some k; ids[k] != x; count([
 }
 
 #[test]
-fn a_problem_with_such_a_variable_is_told_with_its_name_and_place() {
+fn rego_problems_with_a_shadowing_variable_name_it_and_its_position() {
     let failed = r#"
 package p
 import rego.v1
@@ -488,7 +488,7 @@ flag contains "x" if { some s in ["b"]; _ := [s | t := 1; s != "c"; t := 2] }
 
 /// What OPA answers too.
 #[test]
-fn functions_answer_what_they_do_in_opa() {
+fn rego_functions_return_the_results_of_opa() {
     let policy = r#"
 package p
 import rego.v1

@@ -27,7 +27,7 @@ module "vpc" {
 "#;
 
 #[test]
-fn a_module_may_be_declared_in_any_directory() {
+fn module_block_may_stand_in_any_directory() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/a/modules.orch.hcl", RIGHT);
     let other = RIGHT.replace("\"vpc\"", "\"dns\"");
@@ -37,7 +37,7 @@ fn a_module_may_be_declared_in_any_directory() {
 }
 
 #[test]
-fn terramate_reads_no_module_blocks() {
+fn module_block_needs_an_orch_file() {
     for file in ["/modules.tm", "/a/modules.tm.hcl"] {
         let said = refused(file, RIGHT);
         let expected = "error: a `module` block belongs in an `.orch.hcl` file\n";
@@ -46,7 +46,7 @@ fn terramate_reads_no_module_blocks() {
 }
 
 #[test]
-fn a_module_has_a_source_and_a_tag() {
+fn module_block_needs_a_source_and_a_tag() {
     assert_eq!(
         refused("/modules.orch.hcl", "module \"vpc\" {\n}\n"),
         r#"error: a `module` block needs `source`
@@ -70,7 +70,7 @@ error: a `module` block needs `tag`
 }
 
 #[test]
-fn two_modules_have_different_names() {
+fn module_block_names_are_unique() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/a/modules.orch.hcl", RIGHT);
     sandbox.write("/modules.orch.hcl", RIGHT);
@@ -81,7 +81,7 @@ fn two_modules_have_different_names() {
 }
 
 #[test]
-fn a_file_that_is_imported_twice_declares_its_modules_once() {
+fn module_block_imported_twice_counts_once() {
     let sandbox = Sandbox::layout("a\nb");
     sandbox.write("/shared/modules.orch.hcl", RIGHT);
     for directory in ["a", "b"] {
@@ -93,7 +93,7 @@ fn a_file_that_is_imported_twice_declares_its_modules_once() {
 }
 
 #[test]
-fn what_cannot_be_a_module_is_refused() {
+fn module_block_rejects_invalid_sources() {
     let table = [
         (
             "module {\n  source = \"x/y/z\"\n  tag = \"v*\"\n}",
@@ -159,7 +159,7 @@ fn what_cannot_be_a_module_is_refused() {
 }
 
 #[test]
-fn a_call_of_terraform_in_the_wrong_file_is_told_apart() {
+fn module_block_of_terraform_in_a_configuration_file_gets_a_hint() {
     let text = "module \"a\" {\n  source  = \"x/y/z\"\n  version = \"1.0.0\"\n}\n";
     let said = refused("/modules.orch.hcl", text);
     assert!(said.contains("calls belong in Terraform files"), "{said}");

@@ -86,7 +86,7 @@ fn stacks(input: &Value, applied: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_state_and_the_commit_of_a_stack_are_those_on_record() {
+fn policy_input_has_the_recorded_state_and_commit_of_a_stack() {
     let (repository, commit) = applied();
     // The second time, the `git` program answers: libgit2 reads no partial clone.
     for record in ["--record", ""] {
@@ -105,7 +105,7 @@ fn the_state_and_the_commit_of_a_stack_are_those_on_record() {
 }
 
 #[test]
-fn a_commit_that_is_not_here_has_an_id_and_nothing_else() {
+fn policy_input_has_only_the_id_of_a_commit_that_the_clone_lacks() {
     let (repository, commit) = applied();
     let document = "/.orch/state/default.json";
     let gone = "f".repeat(40);
@@ -120,7 +120,7 @@ fn a_commit_that_is_not_here_has_an_id_and_nothing_else() {
 }
 
 #[test]
-fn a_state_that_cannot_be_read_refuses_the_run_unless_that_leaves_it_alone() {
+fn policy_run_with_an_unreadable_state_is_refused_unless_it_ignores_the_state() {
     let (repository, _) = applied();
     repository.write("/.orch/state/default.json", "{");
     let refused = repository.orch("run -X --policies --match /last -- true");

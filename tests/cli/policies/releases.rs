@@ -140,7 +140,7 @@ fn stacks(output: &Output) -> Vec<&str> {
 }
 
 #[test]
-fn stacks_whose_calls_resolve_to_the_old_version_are_named_with_reasons() {
+fn released_selects_callers_of_the_old_version_with_reasons() {
     let repository = project(ALL);
     let output = list(&repository, "--why");
     assert_eq!((output.code(), &*output.stderr), (0, ""), "{output}");
@@ -159,7 +159,7 @@ loose  # {release} loose/main.tf:2 (~> 1.3) resolves to 1.3.0 and allows 1.4.0; 
 }
 
 #[test]
-fn other_steps_have_other_consumers() {
+fn released_selects_by_the_version_step() {
     let repository = project(ALL);
     let released = |release: &str| repository.orch(&format!("list --released vpc@{release}"));
     assert_eq!(stacks(&released("1.2.0..1.3.0")), ["local", "old"]);
@@ -173,7 +173,7 @@ fn other_steps_have_other_consumers() {
 }
 
 #[test]
-fn what_list_prints_run_runs_and_other_flags_narrow() {
+fn released_works_in_run_and_with_other_filters() {
     let repository = project(ALL);
     let listed = list(&repository, "--order");
     let run = repository.orch("run --released vpc@1.3.0..1.4.0 -q sh -c 'basename $PWD'");
@@ -189,7 +189,7 @@ fn what_list_prints_run_runs_and_other_flags_narrow() {
 }
 
 #[test]
-fn the_policy_decides_which_consumers_follow() {
+fn released_policy_decides_which_callers_are_selected() {
     let policy = r#"package spacelift
 
 trigger[stack.id] {
@@ -255,7 +255,7 @@ trigger["/other"] { true }
 }
 
 #[test]
-fn the_input_has_the_keys_of_a_module_release() {
+fn released_policy_input_has_the_keys_of_a_module_release() {
     let policy = r#"package spacelift
 
 worker_pool := {"id": "", "labels": [], "name": "", "public": true}
@@ -317,7 +317,7 @@ trigger contains "/other" if {
 }
 
 #[test]
-fn a_name_that_no_stack_has_is_a_warning() {
+fn released_policy_naming_no_stack_is_a_warning() {
     let policy = "package spacelift\n\ntrigger contains \"nobody\" if true\n\ntrigger contains \"EXACT\" if true\n";
     let output = list(&project(policy), "");
     assert_eq!((output.code(), &*output.stdout), (0, "exact\n"), "{output}");
@@ -335,7 +335,7 @@ warning: the policy `consumers` names `nobody`, but no stack has that id or path
 }
 
 #[test]
-fn an_answer_that_names_nothing_is_an_empty_selection() {
+fn released_policy_naming_nothing_selects_nothing() {
     let output = list(&project("package spacelift\n\ntrigger := []\n"), "");
     assert_eq!((output.code(), &*output.stdout), (0, ""), "{output}");
     let expected = "note: no policy names a stack at the release of vpc 1.3.0..1.4.0\n";
@@ -348,7 +348,7 @@ fn an_answer_that_names_nothing_is_an_empty_selection() {
 }
 
 #[test]
-fn nobody_calls_the_old_version_is_said() {
+fn released_says_that_no_stack_calls_the_old_version() {
     let sandbox = Sandbox::new(FILES);
     sandbox.write("/consumers.rego", ALL);
     let repository = released(sandbox, &["modules/vpc/v0.1.0", "modules/vpc/v0.2.0"]);
@@ -359,7 +359,7 @@ fn nobody_calls_the_old_version_is_said() {
 }
 
 #[test]
-fn a_module_without_a_policy_is_an_error() {
+fn released_requires_a_policy_for_the_module() {
     let sandbox = Sandbox::new(FILES);
     let modules = sandbox.read("/modules.orch.hcl");
     sandbox.write("/consumers.rego", ALL);
@@ -384,7 +384,7 @@ error: no policy is attached to the module `vpc`
 }
 
 #[test]
-fn a_release_that_does_not_exist_is_refused() {
+fn released_refuses_an_unknown_release() {
     let repository = project(ALL);
     let table = [
         (
@@ -426,7 +426,7 @@ fn a_release_that_does_not_exist_is_refused() {
 }
 
 #[test]
-fn a_policy_for_a_module_that_is_not_there_is_a_warning() {
+fn released_policy_for_an_undeclared_module_is_a_warning() {
     let repository = project(ALL);
     let modules = repository.read("/modules.orch.hcl");
     repository.write(
@@ -444,7 +444,7 @@ fn a_policy_for_a_module_that_is_not_there_is_a_warning() {
 }
 
 #[test]
-fn a_plan_asks_the_tools_of_what_policies_name_although_no_file_has_changed() {
+fn released_plan_runs_the_tools_of_unchanged_callers() {
     let sandbox = Sandbox::new(FILES);
     sandbox.write("/consumers.rego", ALL);
     sandbox.write("/state.orch.hcl", CONFIGURATION);
@@ -471,7 +471,7 @@ fn a_plan_asks_the_tools_of_what_policies_name_although_no_file_has_changed() {
 }
 
 #[test]
-fn without_git_there_are_no_versions() {
+fn released_requires_git() {
     let sandbox = Sandbox::new(FILES);
     sandbox.write("/consumers.rego", ALL);
     let output = sandbox.orch("list --released vpc@1.3.0..1.4.0");
@@ -483,7 +483,7 @@ fn without_git_there_are_no_versions() {
 }
 
 #[test]
-fn the_input_is_kept_with_the_run_if_the_policy_wants_that() {
+fn released_policy_may_sample_its_input() {
     let sandbox = Sandbox::new(FILES);
     sandbox.write("/consumers.rego", format!("{ALL}\nsample := true\n"));
     sandbox.write("/state.orch.hcl", CONFIGURATION);
@@ -506,7 +506,7 @@ fn the_input_is_kept_with_the_run_if_the_policy_wants_that() {
 }
 
 #[test]
-fn a_release_stands_instead_of_changes() {
+fn released_conflicts_with_change_flags() {
     let repository = project(ALL);
     for line in [
         "list --changed --released vpc@1.3.0..1.4.0",
@@ -542,7 +542,7 @@ fn a_release_stands_instead_of_changes() {
 }
 
 #[test]
-fn a_policy_that_fails_leaves_the_selection_unknown() {
+fn released_policy_that_fails_ends_the_command() {
     let repository = project("package spacelift\n\ntrigger := 1\n");
     let output = list(&repository, "");
     assert_eq!((output.code(), &*output.stdout), (4, ""), "{output}");
@@ -566,7 +566,7 @@ fn a_policy_that_fails_leaves_the_selection_unknown() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_loaded_ends_the_command() {
+fn released_policy_that_cannot_be_loaded_ends_the_command() {
     let output = list(&project("package spacelift\n\ntrigger {{\n"), "");
     assert_eq!((output.code(), &*output.stdout), (3, ""), "{output}");
     let start = "error: the policy `consumers` cannot be loaded\n";
@@ -574,7 +574,7 @@ fn a_policy_that_cannot_be_loaded_ends_the_command() {
 }
 
 #[test]
-fn what_several_policies_name_is_united() {
+fn released_selects_the_union_of_several_policies() {
     let repository = project(ALL);
     let modules = repository.read("/modules.orch.hcl");
     let more = "policy \"trigger\" \"another\" {\n  file   = \"another.rego\"\n  attach = [\"module:vpc\", \"module:vpc\"]\n}\n";
@@ -606,7 +606,7 @@ fn what_several_policies_name_is_united() {
 }
 
 #[test]
-fn a_call_that_only_terraform_understands_is_a_warning() {
+fn released_warns_of_a_call_that_only_terraform_can_resolve() {
     let repository = project(ALL);
     let call = "module \"net\" {\n  source  = \"acme/vpc/aws\"\n  version = var.version\n}\n";
     repository.write("/wrapper/inner/main.tf", call);
@@ -629,7 +629,7 @@ warning: the call `net` in `wrapper/inner/main.tf:2` has a `version` that only T
 }
 
 #[test]
-fn only_stacks_that_have_been_applied_count_where_a_state_is_kept() {
+fn released_selects_only_applied_stacks_with_a_state() {
     let sandbox = Sandbox::new(FILES);
     let policy = "package spacelift\n\ntrigger contains stack.id if {\n\tsome stack in input.stacks\n\tstack.state == \"FINISHED\"\n}\n";
     sandbox.write("/consumers.rego", policy);
@@ -716,7 +716,7 @@ terraform {
 "#;
 
 #[test]
-fn a_directory_of_the_project_is_called_through_git() {
+fn released_finds_calls_of_a_project_directory_through_git() {
     let repository = released(Sandbox::unmarked(THROUGH_GIT), &["vpc-1.2.0", "vpc-1.4.0"]);
     // As `git tag -a` makes them, a tag may be an object of its own.
     repository.git("tag -a -m release vpc-1.3.0");

@@ -87,7 +87,7 @@ fn follows(report: &Value, stack: &str) -> Value {
 }
 
 #[test]
-fn every_report_names_what_led_to_a_turn_back_to_the_first() {
+fn reports_name_the_causes_of_a_follow_up_back_to_the_first_turn() {
     let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
     reported(&sandbox, "--match /one", 0);
     assert_snapshot!(rows(&sandbox), @"
@@ -119,7 +119,7 @@ fn every_report_names_what_led_to_a_turn_back_to_the_first() {
 }
 
 #[test]
-fn the_causes_of_a_stack_in_a_run_are_data_with_what_was_answered() {
+fn runs_show_prints_causes_and_policy_results_as_json() {
     let sandbox = sandbox(&[("list", LIST), ("join", JOIN)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     let mut told = sandbox.orch("why /three --run last --format json").json();
@@ -158,7 +158,7 @@ fn the_causes_of_a_stack_in_a_run_are_data_with_what_was_answered() {
 }
 
 #[test]
-fn the_causes_of_an_instance_are_asked_for_by_its_name() {
+fn why_run_takes_the_name_of_an_instance() {
     let sandbox = sandbox(&[("list", LIST)]);
     let line = "stack {\n  for_each = [\"eu\", \"us\"]\n}\n";
     sandbox.write("/each/stack.orch.hcl", line);
@@ -171,7 +171,7 @@ fn the_causes_of_an_instance_are_asked_for_by_its_name() {
 }
 
 #[test]
-fn a_retry_is_told_by_its_number() {
+fn reports_number_retries() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "1");
     reported(&sandbox, "--match /one", 0);
@@ -186,7 +186,7 @@ fn a_retry_is_told_by_its_number() {
 }
 
 #[test]
-fn a_failure_that_no_retry_makes_up_for_is_in_every_report() {
+fn reports_show_a_failure_without_a_successful_retry() {
     // Another stack asks for the second turn, which succeeds.
     let other = "package other\ntrigger[\"one\"] { input.stack.id == \"three\" }\n";
     let sandbox = sandbox(&[("other", other)]);
@@ -211,7 +211,7 @@ fn a_failure_that_no_retry_makes_up_for_is_in_every_report() {
 }
 
 #[test]
-fn a_loop_is_cut_and_its_end_is_a_problem() {
+fn reports_cut_a_loop_and_show_the_limit_as_a_problem() {
     let again = "package again\ntrigger[input.stack.id] { true }\n";
     let sandbox = sandbox(&[("again", again)]);
     sandbox.write(
@@ -238,7 +238,7 @@ fn a_loop_is_cut_and_its_end_is_a_problem() {
 }
 
 #[test]
-fn what_goes_wrong_with_policies_is_in_every_report_and_names_are_text() {
+fn reports_show_policy_problems_and_escape_names() {
     let odd = "</script>|`x` <b>\u{202e}&amp;";
     let wrong = "package wrong\ntrigger[\"three\"] { true }\nflag := 1\n";
     let asks = format!(
@@ -271,7 +271,7 @@ fn what_goes_wrong_with_policies_is_in_every_report_and_names_are_text() {
 }
 
 #[test]
-fn problems_that_do_not_fit_are_counted() {
+fn reports_count_the_problems_that_do_not_fit() {
     let asks = |number: u32| {
         let text = format!("package asks\ntrigger[\"nobody-{number}\"] {{ true }}\n");
         (format!("asks-{number}"), text)

@@ -32,7 +32,7 @@ fn kill_behind(sandbox: &Sandbox, is_last: impl Fn(&Value) -> bool) {
 }
 
 #[test]
-fn a_failed_follow_up_runs_again_and_what_follows_it_follows() {
+fn resume_retries_a_failed_follow_up_and_starts_its_follow_ups() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     sandbox.write("/two-a/fails", "1");
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
@@ -49,7 +49,7 @@ fn a_failed_follow_up_runs_again_and_what_follows_it_follows() {
 }
 
 #[test]
-fn what_led_to_a_turn_is_told_back_to_the_first_run() {
+fn resume_reports_causes_back_to_the_first_run() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     sandbox.write("/two-a/fails", "2");
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
@@ -74,7 +74,7 @@ fn what_led_to_a_turn_is_told_back_to_the_first_run() {
 }
 
 #[test]
-fn what_a_failed_policy_has_not_asked_for_is_told_again() {
+fn resume_warns_of_a_policy_that_failed_earlier() {
     let wrong = "package wrong\nflag := 1\n";
     let sandbox = sandbox(&[("wrong", wrong)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
@@ -94,7 +94,7 @@ fn what_a_failed_policy_has_not_asked_for_is_told_again() {
 }
 
 #[test]
-fn a_turn_that_is_run_again_because_it_failed_is_not_retried() {
+fn resume_does_not_count_a_rerun_as_a_retry() {
     let sandbox = sandbox(&[("retry", RETRY)]);
     sandbox.write("/one/fails", "9");
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);
@@ -106,7 +106,7 @@ fn a_turn_that_is_run_again_because_it_failed_is_not_retried() {
 }
 
 #[test]
-fn what_had_ended_without_being_evaluated_is_evaluated_first() {
+fn resume_first_evaluates_turns_that_were_not_evaluated() {
     let sandbox = sandbox(&[("again", AGAIN), ("list", LIST)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     kill_behind(&sandbox, |line| line["event"] == "ended");
@@ -131,7 +131,7 @@ fn what_had_ended_without_being_evaluated_is_evaluated_first() {
 }
 
 #[test]
-fn a_sample_of_a_turn_that_had_ended_is_kept_with_its_run() {
+fn resume_keeps_a_sample_with_the_run_of_its_turn() {
     let sampled =
         "package sampled\nsample { true }\ntrigger[\"two-a\"] { input.stack.id == \"one\" }\n";
     let sandbox = sandbox(&[("sampled", sampled)]);
@@ -147,7 +147,7 @@ fn a_sample_of_a_turn_that_had_ended_is_kept_with_its_run() {
 }
 
 #[test]
-fn a_sample_of_an_evaluation_that_is_not_on_record_makes_way() {
+fn resume_replaces_a_sample_of_an_unrecorded_evaluation() {
     // A kill lets turns be skipped: then one policy wants no sample, and the other one fails.
     let unsampled = "package unsampled\nsample { count(skipped) == 0 }\n\
         skipped[turn.stack_id] { turn := input.workflow[_]; turn.state == \"SKIPPED\" }\n";
@@ -168,7 +168,7 @@ fn a_sample_of_an_evaluation_that_is_not_on_record_makes_way() {
 }
 
 #[test]
-fn what_was_to_come_anyway_keeps_its_cause_in_every_record() {
+fn resume_keeps_the_cause_of_a_turn_that_was_due_anyway() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     let after = "stack {\n  id    = \"two-a\"\n  after = [\"/one\"]\n}\n";
     sandbox.write("/two-a/stack.orch.hcl", after);
@@ -185,7 +185,7 @@ fn what_was_to_come_anyway_keeps_its_cause_in_every_record() {
 }
 
 #[test]
-fn a_dry_run_of_a_resume_shows_what_follows_from_turns_that_had_ended() {
+fn resume_dry_run_shows_follow_ups_of_finished_turns() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     kill_behind(&sandbox, |line| line["event"] == "ended");
@@ -199,7 +199,7 @@ fn a_dry_run_of_a_resume_shows_what_follows_from_turns_that_had_ended() {
 }
 
 #[test]
-fn without_policies_a_resume_says_what_does_not_follow() {
+fn resume_without_policies_warns_of_unevaluated_turns() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     kill_behind(&sandbox, |line| line["event"] == "ended");
@@ -211,7 +211,7 @@ fn without_policies_a_resume_says_what_does_not_follow() {
 }
 
 #[test]
-fn a_follow_up_keeps_its_own_command_when_it_is_resumed() {
+fn resume_keeps_the_command_of_a_follow_up() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     sandbox.write("/two-a/fails", "1");
     let arguments = "--policies --followup '../do apply' --match /one";
@@ -228,7 +228,7 @@ fn a_follow_up_keeps_its_own_command_when_it_is_resumed() {
 }
 
 #[test]
-fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
+fn resume_keeps_the_cause_and_command_of_a_queued_turn() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     let arguments = "--policies --followup '../do apply' --match /one";
     assert_eq!(run(&sandbox, arguments).code(), 0);
@@ -244,7 +244,7 @@ fn what_was_queued_and_had_not_started_keeps_its_cause_and_its_command() {
 }
 
 #[test]
-fn what_was_added_is_a_follow_up_also_if_nothing_on_record_says_why() {
+fn resume_treats_an_added_turn_without_a_recorded_cause_as_a_follow_up() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     let arguments = "--policies=task --followup 'sh -c \"echo follow-up >> ../log\"' --match /one";
     assert_eq!(run(&sandbox, arguments).code(), 0);
@@ -256,7 +256,7 @@ fn what_was_added_is_a_follow_up_also_if_nothing_on_record_says_why() {
 }
 
 #[test]
-fn what_was_added_keeps_its_cause_also_if_its_policy_answers_differently() {
+fn resume_keeps_the_cause_of_an_added_turn_if_its_policy_has_changed() {
     // A kill lets the turn that was added be skipped.
     let once = "package once\ntrigger[\"two-a\"] { input.stack.id == \"one\"; count(skipped) == 0 }\n\
         skipped[turn.stack_id] { turn := input.workflow[_]; turn.state == \"SKIPPED\" }\n";
@@ -271,7 +271,7 @@ fn what_was_added_keeps_its_cause_also_if_its_policy_answers_differently() {
 }
 
 #[test]
-fn what_was_added_names_the_run_of_the_turn_that_it_follows() {
+fn resume_names_the_run_that_caused_an_added_turn() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 0);
     kill_behind(&sandbox, |line| line["event"] == "ended");
@@ -288,7 +288,7 @@ fn what_was_added_names_the_run_of_the_turn_that_it_follows() {
 }
 
 #[test]
-fn what_was_added_before_a_kill_counts_for_the_limit() {
+fn resume_counts_follow_ups_added_before_a_kill() {
     for last in ["added", "evaluated"] {
         let sandbox = sandbox(&[("again", AGAIN)]);
         let limit = "orch {\n  config {\n    policies {\n      max_followups = 1\n    }\n  }\n}\n";
@@ -305,7 +305,7 @@ fn what_was_added_before_a_kill_counts_for_the_limit() {
 }
 
 #[test]
-fn what_answers_a_failure_still_does_when_it_is_resumed() {
+fn resume_keeps_the_follow_up_of_a_failure() {
     let policy = r#"
 package clean
 trigger["three"] { input.stack.id == "one"; input.run.state == "FAILED"; is_null(input.run.triggered_by) }
@@ -322,7 +322,7 @@ trigger["three"] { input.stack.id == "one"; input.run.state == "FAILED"; is_null
 }
 
 #[test]
-fn changed_policies_are_stale() {
+fn resume_refuses_changed_policies() {
     let sandbox = sandbox(&[("again", AGAIN)]);
     sandbox.write("/two-a/fails", "1");
     assert_eq!(run(&sandbox, "--policies --match /one").code(), 1);

@@ -38,7 +38,7 @@ fn nulls(at: &str, value: &Value, found: &mut Vec<String>) {
 }
 
 #[test]
-fn policies_are_told_who_began_a_run_and_where_its_code_is_from() {
+fn policy_input_has_the_user_and_the_commit_of_the_run() {
     let repository = Repository::of(sandbox(&[("keep", KEEP)]));
     repository.git("remote add origin git@example.com:acme/network/infra.git");
     repository.git("update-ref refs/remotes/origin/trunk HEAD");
@@ -78,7 +78,7 @@ fn policies_are_told_who_began_a_run_and_where_its_code_is_from() {
 }
 
 #[test]
-fn what_nobody_knows_is_empty() {
+fn policy_input_has_empty_values_for_unknown_facts() {
     let sandbox = sandbox(&[("keep", KEEP)]);
     let ran = sandbox.orch("run --policies --match /one -- true");
     assert_eq!(ran.code(), 0, "{ran}");
@@ -99,7 +99,7 @@ fn what_nobody_knows_is_empty() {
 }
 
 #[test]
-fn a_turn_that_the_time_of_the_run_ends_is_stopped() {
+fn policy_input_shows_a_turn_ended_by_the_time_limit_as_stopped() {
     let sandbox = sandbox(&[("keep", KEEP)]);
     let ran = sandbox.orch("run --policies --match /one --run-timeout 100ms -- sleep 60");
     assert_ne!(ran.code(), 0, "{ran}");
@@ -112,7 +112,7 @@ fn a_turn_that_the_time_of_the_run_ends_is_stopped() {
 }
 
 #[test]
-fn two_branches_join_once_in_whatever_order_they_end() {
+fn policy_join_of_two_branches_runs_once_in_any_order() {
     let join = r#"
 package join
 done(id) { run := input.workflow[_]; run.stack_id == id; run.state == "FINISHED" }

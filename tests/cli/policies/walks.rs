@@ -261,7 +261,7 @@ proptest! {
     })]
 
     #[test]
-    fn each_turn_is_evaluated_once_and_what_follows_from_it_follows(walk in walk()) {
+    fn policy_evaluates_each_turn_once_and_starts_its_follow_ups(walk in walk()) {
         walk.check()?;
     }
 }

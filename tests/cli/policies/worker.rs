@@ -27,7 +27,7 @@ fn load(worker: &mut Worker, text: &str) -> PolicyNumber {
 }
 
 #[test]
-fn the_death_of_a_worker_does_not_affect_the_evaluation_after_it() {
+fn policy_evaluation_works_after_a_worker_has_died() {
     let mut worker = worker();
     let names = load(&mut worker, NAMES);
     let policies = [
@@ -99,7 +99,7 @@ mod on_linux {
     }
 
     #[test]
-    fn a_worker_has_no_environment_and_no_files_and_ends_with_orch() {
+    fn policy_worker_has_no_environment_and_no_files_and_ends_with_orch() {
         let sandbox = policy(ENDLESS);
         sandbox.write(
             "/p.orch.hcl",

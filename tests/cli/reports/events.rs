@@ -14,7 +14,7 @@ fn journal_text(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn a_file_gets_exactly_the_lines_of_the_journal() {
+fn events_file_equals_the_journal() {
     let sandbox = mixed();
     fs::write(sandbox.outside().join("events"), "old").unwrap();
     let output = sandbox.orch(&format!("{RUN} --events ../events {PLAN}"));
@@ -23,7 +23,7 @@ fn a_file_gets_exactly_the_lines_of_the_journal() {
 }
 
 #[test]
-fn a_run_without_a_journal_has_events() {
+fn events_need_no_journal() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
     _ = sandbox.orch("run -q --events ../events true");
     let events = read(&sandbox, "events");
@@ -46,7 +46,7 @@ fn followed(sandbox: &Sandbox) -> (Background<'_>, BufReader<File>) {
 }
 
 #[test]
-fn a_pipe_gets_each_line_at_once() {
+fn events_reach_a_pipe_at_once() {
     let sandbox = Sandbox::layout("a\nb after /a");
     let (run, reader) = followed(&sandbox);
     let mut read = String::new();
@@ -62,7 +62,7 @@ fn a_pipe_gets_each_line_at_once() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_stop_the_run() {
+fn events_reader_that_closes_does_not_stop_the_run() {
     let sandbox = Sandbox::layout("a\nb after /a\nc after /b\nd after /c");
     let (run, mut reader) = followed(&sandbox);
     reader.read_line(&mut String::new()).unwrap();
@@ -79,7 +79,7 @@ fn a_reader_that_goes_away_does_not_stop_the_run() {
 }
 
 #[test]
-fn a_descriptor_gets_the_lines() {
+fn events_can_go_to_a_file_descriptor() {
     let sandbox = mixed();
     let mut command = in_shell(&sandbox, "exec 3> ../events", "-q --events fd:3", "true");
     assert!(command.status().unwrap().success());
@@ -87,7 +87,7 @@ fn a_descriptor_gets_the_lines() {
 }
 
 #[test]
-fn a_pipe_without_a_reader_does_not_block_the_run() {
+fn events_pipe_without_a_reader_does_not_block_the_run() {
     let sandbox = mixed();
     let closed = "exec 3>&1; exec > ../stdout";
     let mut command = in_shell(&sandbox, closed, "-q --events fd:3", "true");
@@ -105,7 +105,7 @@ fn a_pipe_without_a_reader_does_not_block_the_run() {
 }
 
 #[test]
-fn a_descriptor_that_is_not_open_is_a_mistake() {
+fn events_descriptor_must_be_open() {
     let sandbox = mixed();
     assert_snapshot!(sandbox.orch("run --events fd:77 true"), @"
     [stderr]
@@ -123,7 +123,7 @@ fn a_descriptor_that_is_not_open_is_a_mistake() {
 }
 
 #[test]
-fn a_run_that_is_refused_leaves_the_events_of_another_alone() {
+fn events_file_is_kept_if_the_run_is_refused() {
     let sandbox = Sandbox::layout("a\nb after /a");
     let script = "echo x >> \"$ORCH_ROOT/started\"\ntest $ORCH_STACK_NAME = b || await go";
     let run = Background::run(&sandbox, "-q --events ../events", script);
@@ -136,7 +136,7 @@ fn a_run_that_is_refused_leaves_the_events_of_another_alone() {
 }
 
 #[test]
-fn a_file_of_events_that_cannot_be_written_is_known_before_anything_runs() {
+fn events_file_is_checked_before_anything_runs() {
     let sandbox = mixed();
     assert_snapshot!(sandbox.orch("run --events nodir/events true"), @"
     [stderr]

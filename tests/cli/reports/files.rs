@@ -10,7 +10,7 @@ use super::{PLAN, RUN, mixed, read, read_json};
 use crate::support::run_ids;
 
 #[test]
-fn what_cannot_be_written_is_known_before_anything_runs() {
+fn report_files_are_checked_before_anything_runs() {
     let sandbox = mixed();
     fs::create_dir(sandbox.outside().join("directory.json")).unwrap();
     let run = |report: &str| sandbox.orch(&format!("run --report {report} true"));
@@ -66,7 +66,7 @@ fn what_cannot_be_written_is_known_before_anything_runs() {
 }
 
 #[test]
-fn a_report_replaces_a_file_as_a_whole_and_leaves_nothing_beside_it() {
+fn report_replaces_a_file_atomically() {
     let sandbox = mixed();
     let place = sandbox.outside().join("reports");
     fs::create_dir(&place).unwrap();
@@ -97,7 +97,7 @@ fn standard_output_takes_a_report_after_the_output_of_commands() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_after_all_is_told() {
+fn report_that_cannot_be_written_at_the_end_is_an_error() {
     let sandbox = mixed();
     let place = sandbox.outside().join("gone");
     fs::create_dir(&place).unwrap();
@@ -122,7 +122,7 @@ fn a_report_that_cannot_be_written_after_all_is_told() {
 }
 
 #[test]
-fn a_device_is_written_to_and_stays() {
+fn report_may_go_to_a_device() {
     let sandbox = mixed();
     let output = sandbox.orch("run -q --report json=/dev/null true");
     assert_eq!(output.code(), 0, "{output}");
@@ -131,7 +131,7 @@ fn a_device_is_written_to_and_stays() {
 }
 
 #[test]
-fn without_a_report_there_is_nothing_to_do() {
+fn report_command_needs_a_report_flag() {
     let sandbox = mixed();
     assert_snapshot!(sandbox.orch("runs report"), @"
     [stderr]
@@ -151,14 +151,14 @@ fn without_a_report_there_is_nothing_to_do() {
 }
 
 #[test]
-fn a_dry_run_lists_nothing_beside_a_report_on_standard_output() {
+fn report_on_stdout_replaces_the_list_of_a_dry_run() {
     let sandbox = mixed();
     let output = sandbox.orch("run --dry-run --report json=- true");
     assert_eq!(output.json()["run"]["state"], "dry run");
 }
 
 #[test]
-fn a_step_summary_that_cannot_be_written_does_not_fail_the_run() {
+fn report_step_summary_that_cannot_be_written_does_not_fail_the_run() {
     let sandbox = mixed();
     let output = sandbox.orch_with("run -q true", |command| {
         command

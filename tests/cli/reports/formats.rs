@@ -24,7 +24,7 @@ fn redacted(sandbox: &Sandbox, name: &str) -> String {
 }
 
 #[test]
-fn in_junit_each_stack_is_a_test() {
+fn report_junit_has_a_test_case_for_each_stack() {
     let sandbox = reported("--report ../out.xml");
     assert_snapshot!(redacted(&sandbox, "out.xml"), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
@@ -93,7 +93,7 @@ fn in_junit_each_stack_is_a_test() {
 }
 
 #[test]
-fn in_markdown_what_failed_comes_first() {
+fn report_markdown_puts_failures_first() {
     let sandbox = reported("--report ../out.md");
     assert_snapshot!(redacted(&sandbox, "out.md"), @"
     ### `../bin/terraform plan` failed
@@ -122,7 +122,7 @@ fn in_markdown_what_failed_comes_first() {
 }
 
 #[test]
-fn a_markdown_report_has_a_limit() {
+fn report_markdown_has_a_size_limit() {
     let sandbox = Sandbox::new("");
     for number in 0..100 {
         sandbox.write(&format!("/s{number}/stack.tm"), "stack {}\n");
@@ -228,7 +228,7 @@ fn terragrunts_json_has_its_shape_and_words() {
 }
 
 #[test]
-fn a_second_attempt_that_succeeded_is_one_for_terragrunt() {
+fn report_terragrunt_marks_a_successful_retry() {
     let sandbox = Sandbox::layout("a");
     let retries = "--retries 1 --retry-on-exit 7 --retry-backoff 0s";
     let report = "--report terragrunt-json=../out.json";
@@ -254,7 +254,7 @@ fn terragrunts_csv_says_the_same() {
 }
 
 #[test]
-fn in_each_format_a_dry_run_says_what_would_run() {
+fn report_of_a_dry_run_shows_what_would_run_in_each_format() {
     let sandbox = mixed();
     let names = ["out.json", "out.xml", "out.md", "out.csv"];
     let flags = names.map(|name| format!("--report ../{name}")).join(" ");
@@ -267,7 +267,7 @@ fn in_each_format_a_dry_run_says_what_would_run() {
 }
 
 #[test]
-fn a_stack_that_is_running_has_not_failed() {
+fn report_does_not_count_a_running_stack_as_failed() {
     let sandbox = Sandbox::layout("a");
     let script = "echo x >> \"$ORCH_ROOT/started\"\nawait go";
     let run = Background::run(&sandbox, "-q", script);

@@ -136,7 +136,7 @@ fn hostile_names_and_output_stand_for_themselves() {
 }
 
 #[test]
-fn a_line_without_end_is_quoted_from_its_end() {
+fn report_quotes_the_end_of_an_endless_line() {
     let mut output = b"start".to_vec();
     output.resize(3 << 20, b'x');
     output.extend_from_slice("ü\u{1b}[2Kend".as_bytes());

@@ -23,7 +23,7 @@ fn states(page: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_page_has_the_run_and_its_logs() {
+fn report_html_has_the_run_and_its_logs() {
     let sandbox = mixed();
     let run = sandbox.orch(&format!("{RUN} --report ../out.html {PLAN}"));
     assert_eq!(run.code(), 1, "{run}");
@@ -54,7 +54,7 @@ fn a_page_has_the_run_and_its_logs() {
 }
 
 #[test]
-fn a_page_of_a_dry_run_says_what_would_run() {
+fn report_html_of_a_dry_run_shows_what_would_run() {
     let sandbox = Sandbox::layout("a");
     let run = sandbox.orch("run --dry-run --report ../out.html true");
     assert_eq!(run.code(), 0, "{run}");
@@ -67,7 +67,7 @@ fn a_page_of_a_dry_run_says_what_would_run() {
 }
 
 #[test]
-fn a_page_of_a_run_without_stacks_says_so() {
+fn report_html_of_an_empty_run_says_so() {
     let sandbox = Sandbox::layout("a");
     let run = sandbox.orch("run --match /none --report ../out.html true");
     assert_eq!(run.code(), 0, "{run}");

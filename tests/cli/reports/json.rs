@@ -22,7 +22,7 @@ fn told(report: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn every_stack_is_in_it_and_each_that_did_not_succeed_has_a_cause() {
+fn report_json_has_all_stacks_and_a_cause_for_each_failure() {
     let sandbox = mixed();
     let output = sandbox.orch(&format!("{RUN} --report ../out.json {PLAN}"));
     assert_eq!(output.code(), 1, "{output}");
@@ -77,7 +77,7 @@ fn every_stack_is_in_it_and_each_that_did_not_succeed_has_a_cause() {
 }
 
 #[test]
-fn the_record_gives_the_same_report_later() {
+fn report_json_is_the_same_from_the_record() {
     let sandbox = mixed();
     _ = sandbox.orch(&format!("{RUN} --report ../out.json {PLAN}"));
     let later = sandbox.orch("runs report --report json=-").json();
@@ -85,7 +85,7 @@ fn the_record_gives_the_same_report_later() {
 }
 
 #[test]
-fn a_run_without_a_record_has_its_report() {
+fn report_json_needs_no_record() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
     let output =
         sandbox.orch("run -q --output none --report ../out.json -- sh -c 'echo x; exit 7'");
@@ -97,7 +97,7 @@ fn a_run_without_a_record_has_its_report() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_run() {
+fn report_json_of_a_dry_run_shows_what_would_run() {
     let sandbox = mixed();
     let output = sandbox.orch("run --dry-run --report ../out.json true");
     assert_eq!(output.code(), 0, "{output}");
@@ -109,7 +109,7 @@ fn a_dry_run_says_what_would_run() {
 }
 
 #[test]
-fn a_run_with_nothing_to_do_has_a_report_without_stacks() {
+fn report_json_of_an_empty_run_has_no_stacks() {
     let sandbox = mixed();
     let output = sandbox.orch("run --tags none-has-it --report ../out.json true");
     assert_eq!(output.code(), 0, "{output}");
@@ -120,7 +120,7 @@ fn a_run_with_nothing_to_do_has_a_report_without_stacks() {
 }
 
 #[test]
-fn what_a_resumed_run_leaves_out_is_in_its_report() {
+fn report_json_of_a_resumed_run_lists_omitted_stacks() {
     let sandbox = mixed();
     _ = sandbox.orch(&format!("{RUN} {PLAN}"));
     _ = sandbox.orch("run -q --only-failed --report ../out.json");
@@ -134,7 +134,7 @@ fn what_a_resumed_run_leaves_out_is_in_its_report() {
 }
 
 #[test]
-fn a_killed_run_says_what_had_not_ended_and_what_had_not_begun() {
+fn report_json_of_a_killed_run_separates_unfinished_and_unstarted_stacks() {
     let sandbox = Sandbox::layout("a\nb after /a\nc after /b");
     let run = Background::run(
         &sandbox,
@@ -165,7 +165,7 @@ fn a_killed_run_says_what_had_not_ended_and_what_had_not_begun() {
 }
 
 #[test]
-fn an_interrupted_run_has_its_report() {
+fn report_json_of_an_interrupted_run() {
     let sandbox = Sandbox::layout("a\nb after /a");
     let script = "echo x >> \"$ORCH_ROOT/started\"\nawait go";
     let run = Background::run(&sandbox, "--report ../out.json", script);

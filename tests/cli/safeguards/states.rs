@@ -57,7 +57,7 @@ fn run_allows_a_clean_tree() {
 }
 
 #[test]
-fn every_refusal_is_told_at_once() {
+fn safeguards_report_all_refusals_at_once() {
     let repository = stacks();
     repository.write("/a/new.tf", "");
     repository.write("/b/deep/new.tf", "");
@@ -557,7 +557,7 @@ fn settings_of_git_that_hide_files_do_not_matter() {
 }
 
 #[test]
-fn without_a_repository_there_are_no_safeguards() {
+fn safeguards_need_a_repository() {
     let sandbox = Sandbox::layout("a");
     assert_eq!(objections(&sandbox.orch(RUN)), "");
     let output = sandbox.orch("run -q --disable-safeguards=none -- true");
@@ -565,7 +565,7 @@ fn without_a_repository_there_are_no_safeguards() {
 }
 
 #[test]
-fn before_the_first_commit_there_are_no_safeguards() {
+fn safeguards_need_a_first_commit() {
     let sandbox = Sandbox::layout("a");
     sandbox.git_init();
     assert_eq!(objections(&sandbox.orch(RUN)), "");

@@ -201,7 +201,7 @@ fn run_of_an_empty_selection_is_not_refused() {
     let repository = dirty();
     assert_snapshot!(repository.orch("run --tags none true"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `none`
+    note: in `--tags`: no stack of the project has the tag `none`
     note: no stack at or below `/` passes the tag filters
     ");
 }

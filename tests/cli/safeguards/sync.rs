@@ -122,7 +122,7 @@ fn behind_with_a_detached_head() {
 }
 
 #[test]
-fn all_objections_are_told_at_once() {
+fn safeguards_report_all_violations_at_once() {
     let repositories = behind(ENABLED);
     let project = repositories.project();
     project.write("new", "");

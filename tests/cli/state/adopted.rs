@@ -134,7 +134,7 @@ fn adopt_refuses_stacks_whose_tools_fail() {
 }
 
 #[test]
-fn a_removed_stack_that_was_adopted_is_destroyed() {
+fn state_adopted_stack_is_destroyed_when_removed() {
     for adopt in ["state adopt", "state adopt --no-verify"] {
         let repository = project(&[("x1", ""), ("x2", "")]);
         _ = done(&repository, adopt);

@@ -94,7 +94,7 @@ fn list_names_the_base_and_no_changes_after_an_apply() {
     assert_snapshot!(repository.orch("list --changed --base applied"), @"
     [stderr]
     base applied: serial 3 of `.orch/state/default.json`
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
 }
 
@@ -156,7 +156,7 @@ fn list_shows_a_failed_stack_as_changed_until_it_succeeds() {
     );
     assert_snapshot!(changed(&repository, ""), @"
     [stderr]
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
 }
 
@@ -182,7 +182,7 @@ fn list_shows_equal_inputs_as_unchanged_after_a_squash_and_a_force_push() {
     repository.git("gc -q --prune=now");
     assert_snapshot!(changed(&repository, ""), @"
     [stderr]
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
     repository.write("/b/main.tf", "# other\n");
     assert_snapshot!(changed(&repository, ""), @"b  # pending: own differs from cb667dc; at or below /");
@@ -203,7 +203,7 @@ fn list_needs_no_history_of_a_shallow_clone() {
     assert_snapshot!(list(""), @"
     [stderr]
     base applied: serial 2 of `.orch/state/default.json`
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
     repository.write("/../clone/m/main.tf", "# other\n");
     assert_snapshot!(list("--why"), @"
@@ -228,12 +228,12 @@ fn list_shows_inputs_that_are_committed_after_their_apply_as_unchanged() {
     );
     assert_snapshot!(changed(&repository, ""), @"
     [stderr]
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
     repository.commit();
     assert_snapshot!(changed(&repository, ""), @"
     [stderr]
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
     repository.git("reset -q --hard HEAD~1");
     assert_snapshot!(changed(&repository, ""), @"b  # pending: own differs; at or below /");
@@ -292,7 +292,7 @@ fn list_names_changed_inputs_by_part_and_by_file() {
     ");
     assert_snapshot!(repository.orch("why c --changed --base applied"), @"
     /c is not selected
-      is as it was applied
+      has not changed since its last apply
 
     its inputs
       /c, its own directory
@@ -318,7 +318,7 @@ fn other_rules(repository: &Repository, of: &str) {
 }
 
 #[test]
-fn where_other_rules_count_the_commit_that_was_applied_decides() {
+fn state_with_other_digest_rules_compares_with_the_applied_commit() {
     let repository = applied();
     other_rules(&repository, "/c");
     repository.commit();
@@ -334,19 +334,19 @@ fn where_other_rules_count_the_commit_that_was_applied_decides() {
     assert_eq!(apply(&repository, "", "true").code(), 0);
     assert_snapshot!(changed(&repository, ""), @"
     [stderr]
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
 }
 
 #[test]
-fn where_other_rules_count_comments_and_tags_change_nothing() {
+fn state_with_other_digest_rules_ignores_comments_and_tags() {
     let repository = applied();
     repository.write(
         "/c/stack.tm",
         "# a comment\nstack {\n  after = [\"/b\"]\n  tags  = [\"x\"]\n}\n",
     );
     repository.commit();
-    let nothing = "[stderr]\nnote: every stack is as it was applied\n";
+    let nothing = "[stderr]\nnote: no stack has changed since its last apply\n";
     assert_eq!(changed(&repository, "").to_string(), nothing);
     other_rules(&repository, "");
     repository.commit();
@@ -358,7 +358,7 @@ fn where_other_rules_count_comments_and_tags_change_nothing() {
 }
 
 #[test]
-fn where_other_rules_count_and_the_commit_is_unknown_a_stack_is_changed() {
+fn state_with_other_digest_rules_and_an_unknown_commit_is_pending() {
     let repository = applied();
     repository.write("/c/main.tf", "# other\n");
     assert_eq!(apply(&repository, "--match c", "true").code(), 0);
@@ -408,7 +408,7 @@ fn trigger_counts_once_and_not_if_it_ignores_a_change() {
     );
     assert_snapshot!(changed(&repository, ""), @"
     [stderr]
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
     // Another one asks anew.
     assert_eq!(repository.orch("trigger b --reason again").code(), 0);
@@ -541,7 +541,7 @@ fn list_alone_shows_recorded_stacks_that_were_removed() {
     base applied: serial 2 of `.orch/state/default.json`
     note: `/c` (its deletion is not committed) is recorded but not in the project, and no commit proves the removal; see `orch list --status absent --why`
     note: stack `/a` is recorded, and was removed from the project; nothing is run for it
-    note: every stack is as it was applied
+    note: no stack has changed since its last apply
     ");
     assert_snapshot!(repository.orch("list --removed --base applied"), @"
     a

@@ -10,7 +10,7 @@ fn list(configuration: &str) -> Output {
 }
 
 #[test]
-fn a_project_without_the_block_keeps_no_state() {
+fn state_block_is_optional() {
     let sandbox = Sandbox::layout("a");
     assert_snapshot!(sandbox.orch("state list"), @r#"
     [stderr]
@@ -22,7 +22,7 @@ fn a_project_without_the_block_keeps_no_state() {
 }
 
 #[test]
-fn the_block_needs_a_project() {
+fn state_block_needs_a_project() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/state.orch.hcl",
@@ -59,7 +59,7 @@ fn names_are_checked() {
 }
 
 #[test]
-fn an_unknown_backend_is_an_error() {
+fn state_block_rejects_an_unknown_backend() {
     assert_snapshot!(list("backend \"s4\" {}"), @r#"
     [stderr]
     error: unknown backend `s4`
@@ -76,7 +76,7 @@ fn an_unknown_backend_is_an_error() {
 }
 
 #[test]
-fn an_unknown_attribute_of_a_backend_is_an_error() {
+fn state_block_rejects_an_unknown_attribute_of_a_backend() {
     assert_snapshot!(list("backend \"s3\" {\n  bucket = \"b\"\n  lock = true\n}"), @r#"
     [stderr]
     error: unknown attribute `lock` in `backend`
@@ -95,7 +95,7 @@ fn an_unknown_attribute_of_a_backend_is_an_error() {
 }
 
 #[test]
-fn a_backend_needs_its_attributes() {
+fn state_block_needs_the_attributes_of_its_backend() {
     assert_snapshot!(list("backend \"azurerm\" {\n  container_name = \"c\"\n}"), @r#"
     [stderr]
     error: the backend `azurerm` needs `storage_account_name`
@@ -109,7 +109,7 @@ fn a_backend_needs_its_attributes() {
 }
 
 #[test]
-fn there_is_one_backend() {
+fn state_block_has_one_backend() {
     assert_snapshot!(list("backend \"local\" {}\nbackend \"gcs\" {\n  bucket = \"b\"\n}"), @r#"
     [stderr]
     error: only one backend is allowed
@@ -127,7 +127,7 @@ fn there_is_one_backend() {
 }
 
 #[test]
-fn an_endpoint_is_encrypted_unless_it_is_this_machine() {
+fn state_block_needs_an_encrypted_endpoint_unless_local() {
     let backend = |endpoint: &str| {
         list(&format!(
             "backend \"s3\" {{\n  bucket = \"b\"\n  endpoint = \"{endpoint}\"\n}}"
@@ -157,7 +157,7 @@ fn an_endpoint_is_encrypted_unless_it_is_this_machine() {
 }
 
 #[test]
-fn a_pattern_is_in_one_list() {
+fn state_block_rejects_a_pattern_in_two_lists() {
     let configuration = "record {\n  apply = [\"make deploy\"]\n  never = [\"make  deploy\"]\n}";
     assert_snapshot!(list(configuration), @r#"
     [stderr]
@@ -176,7 +176,7 @@ fn a_pattern_is_in_one_list() {
 }
 
 #[test]
-fn a_pattern_matches_something() {
+fn state_block_rejects_a_pattern_that_matches_nothing() {
     assert_snapshot!(list("record {\n  destroy = [\"./undo.sh\"]\n}"), @r#"
     [stderr]
     error: `./undo.sh` in `destroy` matches no command
@@ -192,7 +192,7 @@ fn a_pattern_matches_something() {
 }
 
 #[test]
-fn the_block_belongs_in_the_root() {
+fn state_block_belongs_in_the_root() {
     let sandbox = Sandbox::layout("a");
     sandbox.write("/a/state.orch.hcl", block(""));
     assert_snapshot!(sandbox.orch("list"), @"
@@ -210,7 +210,7 @@ fn the_block_belongs_in_the_root() {
 }
 
 #[test]
-fn a_variable_that_is_missing_matters_only_to_what_uses_the_state() {
+fn state_block_with_a_missing_variable_fails_only_commands_that_use_the_state() {
     let sandbox = project("namespace = env.STAGE");
     assert_eq!(sandbox.orch("list").code(), 0);
     assert_snapshot!(sandbox.orch("state list"), @"
@@ -232,7 +232,7 @@ fn a_variable_that_is_missing_matters_only_to_what_uses_the_state() {
 }
 
 #[test]
-fn a_variable_overrides_the_namespace() {
+fn state_namespace_can_be_overridden_by_a_variable() {
     let sandbox = project("namespace = \"dev\"");
     let init = |namespace: &str| {
         sandbox.orch_with("state init", |orch| {
@@ -251,7 +251,7 @@ fn a_variable_overrides_the_namespace() {
 }
 
 #[test]
-fn a_path_leads_anywhere() {
+fn state_path_may_lead_out_of_the_project() {
     let sandbox = project("backend \"local\" {\n  path = \"../shared/acme\"\n}");
     assert_eq!(sandbox.orch("state init").code(), 0);
     assert!(sandbox.outside().join("shared/acme.json").exists());

@@ -138,7 +138,7 @@ fn clone(origin: &Repository, arguments: &str) -> Repository {
 }
 
 #[test]
-fn a_deletion_that_is_committed_is_evidence() {
+fn removal_is_proven_by_a_committed_deletion() {
     let repository = adopted("a\nb\nc");
     remove(&repository, "a");
     repository.write("/b/other", "");
@@ -153,7 +153,7 @@ fn a_deletion_that_is_committed_is_evidence() {
 }
 
 #[test]
-fn several_deletions_since_several_applies_are_found_at_once() {
+fn removal_proofs_of_several_stacks_are_found_at_once() {
     let repository = adopted("a\nb\nc\nd/e\nd/f");
     remove(&repository, "a");
     repository.write("/b/main.tf", "# changed\n");
@@ -173,7 +173,7 @@ fn several_deletions_since_several_applies_are_found_at_once() {
 }
 
 #[test]
-fn a_deletion_that_is_not_committed_is_none() {
+fn removal_is_not_proven_by_an_uncommitted_deletion() {
     let repository = adopted("a\nb");
     repository.git("rm -q -r a");
     assert_eq!(evidence(&repository), "/a absent not-committed");
@@ -186,7 +186,7 @@ fn a_deletion_that_is_not_committed_is_none() {
 }
 
 #[test]
-fn a_checkout_behind_the_default_branch_removes_nothing() {
+fn removal_is_not_proven_behind_the_default_branch() {
     let repository = Repository::of({
         let sandbox = Repository::prepare("b\nc");
         sandbox.write("/state.orch.hcl", STATE);
@@ -217,7 +217,7 @@ fn a_checkout_behind_the_default_branch_removes_nothing() {
 }
 
 #[test]
-fn another_history_removes_nothing() {
+fn removal_is_not_proven_by_another_history() {
     let repository = adopted("a\nb");
     repository.git("checkout -q --orphan other");
     repository.git("rm -q -f -r a");
@@ -229,7 +229,7 @@ fn another_history_removes_nothing() {
 }
 
 #[test]
-fn a_detached_head_counts_as_what_it_is() {
+fn removal_proof_works_with_a_detached_head() {
     let repository = adopted("a\nb");
     remove(&repository, "a");
     repository.git("checkout -q --detach");
@@ -239,7 +239,7 @@ fn a_detached_head_counts_as_what_it_is() {
 }
 
 #[test]
-fn a_squash_and_a_rebase_are_found_on_the_default_branch() {
+fn removal_is_proven_after_a_squash_or_rebase() {
     let repository = adopted("a\nb\nc");
     repository.git("checkout -q -b squashed");
     repository.git("rm -q -r a/main.tf");
@@ -264,7 +264,7 @@ fn a_squash_and_a_rebase_are_found_on_the_default_branch() {
 }
 
 #[test]
-fn a_merge_that_deletes_what_both_sides_have_is_evidence() {
+fn removal_is_proven_by_a_merge_that_deletes_from_both_sides() {
     let repository = adopted("a\nb");
     repository.git("checkout -q -b other");
     commit(&repository, "other");
@@ -277,7 +277,7 @@ fn a_merge_that_deletes_what_both_sides_have_is_evidence() {
 }
 
 #[test]
-fn a_merge_that_loses_a_stack_removes_nothing() {
+fn removal_is_not_proven_by_a_merge_that_loses_a_stack() {
     let repository = adopted("b");
     repository.git("checkout -q -b old");
     commit(&repository, "old");
@@ -298,7 +298,7 @@ fn a_merge_that_loses_a_stack_removes_nothing() {
 }
 
 #[test]
-fn a_merge_that_keeps_only_our_side_removes_nothing() {
+fn removal_is_not_proven_by_a_merge_with_strategy_ours() {
     let repository = adopted("b");
     repository.git("checkout -q -b old");
     commit(&repository, "old");
@@ -312,7 +312,7 @@ fn a_merge_that_keeps_only_our_side_removes_nothing() {
 }
 
 #[test]
-fn a_merge_of_somebody_elses_deletion_is_not_the_evidence_but_the_deletion_is() {
+fn removal_is_proven_by_the_deletion_rather_than_its_merge() {
     let repository = adopted("a\nb");
     repository.git("checkout -q -b other");
     remove(&repository, "a");
@@ -323,7 +323,7 @@ fn a_merge_of_somebody_elses_deletion_is_not_the_evidence_but_the_deletion_is() 
 }
 
 #[test]
-fn a_deletion_that_was_reverted_counts_no_more() {
+fn removal_is_not_proven_after_a_revert() {
     let repository = adopted("a\nb");
     repository.git("checkout -q -b old");
     commit(&repository, "old");
@@ -345,7 +345,7 @@ fn a_deletion_that_was_reverted_counts_no_more() {
 }
 
 #[test]
-fn a_stack_file_with_another_name_removes_nothing() {
+fn removal_is_not_proven_by_a_renamed_stack_file() {
     let repository = adopted("a\nb");
     repository.git("mv a/stack.tm a/s.tm.hcl");
     commit(&repository, "renamed");
@@ -356,7 +356,7 @@ fn a_stack_file_with_another_name_removes_nothing() {
 }
 
 #[test]
-fn a_directory_that_was_moved_removes_nothing() {
+fn removal_is_not_proven_by_a_moved_directory() {
     let repository = adopted("a\nb");
     repository.git("mv a z");
     commit(&repository, "moved");
@@ -390,7 +390,7 @@ fn a_directory_that_was_moved_removes_nothing() {
 }
 
 #[test]
-fn a_directory_that_was_moved_and_then_changed_removes_nothing() {
+fn removal_is_not_proven_by_a_moved_and_changed_directory() {
     let repository = adopted("a\nb");
     repository.git("mv a z");
     commit(&repository, "moved");
@@ -413,7 +413,7 @@ fn a_directory_that_was_moved_and_then_changed_removes_nothing() {
 }
 
 #[test]
-fn a_directory_that_was_moved_to_a_stack_that_was_never_applied_removes_nothing() {
+fn removal_is_not_proven_by_a_move_to_a_stack_never_applied() {
     let repository = adopted("a\nb");
     repository.git("mv a z");
     commit(&repository, "moved");
@@ -430,7 +430,7 @@ fn a_directory_that_was_moved_to_a_stack_that_was_never_applied_removes_nothing(
 }
 
 #[test]
-fn an_id_that_moves_takes_the_record_along() {
+fn state_entry_follows_a_moved_id() {
     let repository = adopted("b");
     repository.write("/a/stack.tm", "stack {\n  id = \"one\"\n}\n");
     commit(&repository, "with a");
@@ -446,7 +446,7 @@ fn an_id_that_moves_takes_the_record_along() {
 }
 
 #[test]
-fn a_shallow_clone_removes_nothing_that_it_cannot_show() {
+fn removal_is_not_proven_in_a_shallow_clone_without_the_commits() {
     let repository = adopted("a\nb");
     commit(&repository, "other");
     remove(&repository, "a");
@@ -472,7 +472,7 @@ fn a_shallow_clone_removes_nothing_that_it_cannot_show() {
 }
 
 #[test]
-fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
+fn removal_proof_fetches_missing_commits_with_fetch() {
     let repository = adopted("a\nb");
     let clone = clone(&repository, "");
     repository.git("checkout -q -b feature");
@@ -506,7 +506,7 @@ fn a_commit_that_was_never_fetched_is_fetched_if_the_user_says_so() {
 }
 
 #[test]
-fn a_partial_clone_shows_the_same() {
+fn removal_proof_works_in_a_partial_clone() {
     for filter in ["blob:none", "tree:0"] {
         let repository = adopted("a\nb\nc/d");
         remove(&repository, "a");
@@ -523,7 +523,7 @@ fn a_partial_clone_shows_the_same() {
 }
 
 #[test]
-fn a_sparse_checkout_removes_nothing() {
+fn removal_is_not_proven_by_a_sparse_checkout() {
     let repository = adopted("a\nb\nc");
     remove(&repository, "c");
     repository.git("sparse-checkout set --no-cone /b /state.orch.hcl /root.orch.hcl");
@@ -539,7 +539,7 @@ fn a_sparse_checkout_removes_nothing() {
 }
 
 #[test]
-fn a_stack_whose_code_is_still_there_is_not_removed() {
+fn removal_is_not_proven_while_the_code_exists() {
     let repository = adopted("a\nb\nc");
     repository.git("rm -q a/stack.tm");
     commit(&repository, "only the block");
@@ -567,7 +567,7 @@ fn a_stack_whose_code_is_still_there_is_not_removed() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_link_or_a_submodule_leads_to_is_not_removed() {
+fn removal_is_not_proven_behind_a_link_or_submodule() {
     let repository = adopted("a\nb\nc/d\nz");
     repository.git("mv a elsewhere");
     repository.git("rm -q -f elsewhere/stack.tm");
@@ -634,7 +634,7 @@ fn with_instances() -> Repository {
 }
 
 #[test]
-fn an_instance_is_removed_with_its_key_or_its_directory() {
+fn removal_of_an_instance_is_proven_by_its_key_or_directory() {
     let repository = with_instances();
     let write = |for_each: &str| {
         let text = format!("stack {{\n  for_each = {for_each}\n}}\n");
@@ -661,7 +661,7 @@ fn an_instance_is_removed_with_its_key_or_its_directory() {
 }
 
 #[test]
-fn an_instance_whose_keys_are_unknown_is_not_removed() {
+fn removal_of_an_instance_is_not_proven_with_unknown_keys() {
     let repository = with_instances();
     let all = |why: &str| format!("/net[\"eu\"] absent {why}\n/net[\"us\"] absent {why}");
     repository.write("/net/stack.orch.hcl", "stack {\n}\n");
@@ -711,7 +711,7 @@ fn an_instance_whose_keys_are_unknown_is_not_removed() {
 }
 
 #[test]
-fn what_cannot_be_parsed_removes_nothing() {
+fn removal_is_not_proven_by_an_unparsable_file() {
     let repository = adopted("a\nb\nc");
     repository.write("/a/stack.tm", "stack {\n");
     commit(&repository, "broken");
@@ -739,7 +739,7 @@ fn what_cannot_be_parsed_removes_nothing() {
 }
 
 #[test]
-fn what_was_applied_from_uncommitted_or_unknown_code_is_not_removed() {
+fn removal_is_not_proven_for_uncommitted_or_unknown_code() {
     let repository = adopted("a\nb\nc");
     remove(&repository, "a");
     remove(&repository, "b");
@@ -804,7 +804,7 @@ fn applied_on_a_branch() -> (Repository, String) {
 }
 
 #[test]
-fn what_was_applied_on_another_branch_is_told_by_where_its_commit_is() {
+fn removal_without_proof_names_the_branch_of_the_applied_commit() {
     let (repository, applied) = applied_on_a_branch();
     let show = repository.orch("state show a --format json").json();
     assert_eq!(show["applied"]["seen"], Value::Null);
@@ -834,7 +834,7 @@ fn what_was_applied_on_another_branch_is_told_by_where_its_commit_is() {
 }
 
 #[test]
-fn a_commit_that_is_on_no_branch_any_more_is_told_as_that() {
+fn removal_without_proof_reports_a_commit_on_no_branch() {
     let (repository, applied) = applied_on_a_branch();
     repository.git("checkout -q main");
     repository.git("branch -q -D feature");
@@ -845,7 +845,7 @@ fn a_commit_that_is_on_no_branch_any_more_is_told_as_that() {
 }
 
 #[test]
-fn what_a_branch_has_made_and_removed_is_removed_there() {
+fn removal_on_a_branch_is_proven_for_a_stack_created_there() {
     let (repository, _) = applied_on_a_branch();
     remove(&repository, "a");
     assert_eq!(evidence(&repository), "/a removed in `without a`");
@@ -854,7 +854,7 @@ fn what_a_branch_has_made_and_removed_is_removed_there() {
 }
 
 #[test]
-fn another_project_or_namespace_removes_nothing() {
+fn removal_is_not_proven_by_another_project_or_namespace() {
     let repository = adopted("a\nb\ninfra/a\ninfra/x");
     // The document of another project of the repository, by mistake.
     let inner = STATE.replace("../shared", "../../shared");
@@ -884,7 +884,7 @@ fn another_project_or_namespace_removes_nothing() {
 }
 
 #[test]
-fn a_project_below_the_top_of_its_repository_is_looked_at_alone() {
+fn removal_proof_looks_only_at_the_project_directory() {
     let sandbox = Sandbox::unmarked("");
     let state = STATE.replace("../shared", "../../shared");
     sandbox.write("/infra/root.orch.hcl", "orch { root = true }\n");
@@ -992,7 +992,7 @@ fn without_times(text: &str) -> String {
 }
 
 #[test]
-fn the_first_notes_tell_why_nothing_proves_a_removal() {
+fn removal_without_proof_is_explained_in_notes() {
     let repository = adopted("a\nb\nc\nd\ne");
     remove(&repository, "b");
     repository.git("rm -q -r a c d e");

@@ -11,7 +11,7 @@ use super::{block, document, recorded};
 use crate::support::{BucketServer, Dialect, Repository, Sandbox, ended, wait_until};
 
 #[test]
-fn a_writer_that_is_killed_at_any_time_leaves_a_document_that_reads_back() {
+fn state_survives_a_killed_writer() {
     let sandbox = recorded();
     let mut serial = 2;
     for round in 0..20 {
@@ -35,7 +35,7 @@ fn a_writer_that_is_killed_at_any_time_leaves_a_document_that_reads_back() {
 }
 
 #[test]
-fn what_a_writer_that_was_killed_has_left_does_not_stay() {
+fn state_removes_the_remains_of_a_killed_writer() {
     let sandbox = recorded();
     sandbox.write("/.orch/state/default.json.new", "{");
     sandbox.write("/.orch/state/default.run-r1.json", "{");
@@ -51,7 +51,7 @@ fn what_a_writer_that_was_killed_has_left_does_not_stay() {
 }
 
 #[test]
-fn of_many_writers_at_once_none_loses_a_write() {
+fn state_keeps_the_writes_of_many_writers() {
     let sandbox = recorded();
     let graph: Vec<String> = (0..10).map(|stack| format!("\"s{stack}\": []")).collect();
     sandbox.write("/graph.json", format!("{{{}}}", graph.join(",")));
@@ -203,7 +203,7 @@ const LAYOUT: &str = "a
     f after /c";
 
 #[test]
-fn a_run_that_is_killed_at_any_time_has_on_record_what_its_commands_did() {
+fn state_of_a_killed_run_matches_its_commands() {
     let sandbox = Sandbox::layout(LAYOUT);
     sandbox.write("/state.orch.hcl", block("record { apply = [\"deploy\"] }"));
     let repository = Repository::of(sandbox);
@@ -240,7 +240,7 @@ fn a_run_that_is_killed_at_any_time_has_on_record_what_its_commands_did() {
 }
 
 #[test]
-fn a_run_that_is_killed_and_recovered_has_in_its_bucket_what_its_commands_did() {
+fn state_in_a_bucket_matches_a_killed_and_recovered_run() {
     let server = BucketServer::new(Dialect::S3);
     let sandbox = Sandbox::layout(LAYOUT);
     let record = "record { apply = [\"deploy\"] }";
@@ -373,12 +373,12 @@ fn race(backend: &str, prepare: impl Fn(&mut Command), document: impl Fn(&Reposi
 }
 
 #[test]
-fn of_many_runs_that_race_for_the_lock_one_has_it_at_a_time_and_no_update_is_lost() {
+fn state_lock_is_held_by_one_of_many_runs_and_loses_no_update() {
     race("", |_| {}, |repository| document(repository));
 }
 
 #[test]
-fn the_same_holds_for_a_bucket() {
+fn state_lock_in_a_bucket_is_held_by_one_of_many_runs() {
     let server = BucketServer::new(Dialect::S3);
     let prepare = |orch: &mut Command| _ = orch.envs(server.credentials());
     race(&server.backend(), prepare, |_| {

@@ -25,7 +25,7 @@ mod rolled_back;
 #[cfg(unix)]
 mod runs;
 #[cfg(unix)]
-mod standings;
+mod statuses;
 mod timelines;
 #[cfg(unix)]
 mod unknown;

@@ -147,7 +147,7 @@ fn id(repository: &Repository, revision: &str) -> Value {
 }
 
 #[test]
-fn a_recorded_run_moves_seen_on_to_a_published_head() {
+fn state_run_advances_seen_to_a_published_head() {
     let repository = with_remote();
     let first = id(&repository, "HEAD");
     repository.git("commit -q --allow-empty -m second");
@@ -180,7 +180,7 @@ fn a_recorded_run_moves_seen_on_to_a_published_head() {
 }
 
 #[test]
-fn without_a_remote_every_head_counts_as_published() {
+fn state_counts_every_head_as_published_without_a_remote() {
     let repository = applied();
     repository.git("commit -q --allow-empty -m second");
     apply(&repository, "--match c");
@@ -188,7 +188,7 @@ fn without_a_remote_every_head_counts_as_published() {
 }
 
 #[test]
-fn the_default_branch_is_known_without_the_head_of_the_remote() {
+fn state_finds_the_default_branch_without_the_remote_head() {
     let repository = with_remote();
     // As checkouts of CI leave it.
     let (has_head, _) = repository.try_git("/", "symbolic-ref refs/remotes/origin/HEAD");
@@ -211,7 +211,7 @@ fn the_default_branch_is_known_without_the_head_of_the_remote() {
 }
 
 #[test]
-fn after_a_force_push_the_tip_is_the_newest() {
+fn state_takes_the_tip_as_the_newest_after_a_force_push() {
     let repository = with_remote();
     repository.git("commit -q --allow-empty -m second");
     repository.git("push -q origin main");

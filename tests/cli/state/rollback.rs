@@ -53,7 +53,7 @@ fn apply(checkout: &Checkout<'_>, flags: &str) -> Output {
 }
 
 #[test]
-fn what_a_later_commit_has_applied_is_not_put_back() {
+fn rollback_of_a_later_commit_is_refused() {
     let all = scene("");
     let author = all.author();
     author.git("checkout -q <first>");
@@ -85,7 +85,7 @@ fn what_a_later_commit_has_applied_is_not_put_back() {
 }
 
 #[test]
-fn a_failed_attempt_of_a_later_commit_counts_too() {
+fn rollback_of_a_later_failed_attempt_is_refused() {
     let all = scene("");
     let author = all.author();
     author.write("b/main.tf", "# 3\n");
@@ -102,7 +102,7 @@ fn a_failed_attempt_of_a_later_commit_counts_too() {
 }
 
 #[test]
-fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
+fn rollback_check_fetches_a_missing_commit_with_fetch() {
     let all = scene("");
     all.publish();
     let project = all.project();
@@ -138,7 +138,7 @@ fn a_commit_that_is_not_in_the_clone_is_fetched_if_that_is_wanted() {
 }
 
 #[test]
-fn a_clone_without_the_commit_may_put_it_back_if_that_is_meant() {
+fn rollback_is_allowed_without_the_commit_by_a_flag() {
     let all = scene("");
     let project = all.project();
     assert_eq!(apply(&project, "--allow-rollback").code(), 0);
@@ -147,7 +147,7 @@ fn a_clone_without_the_commit_may_put_it_back_if_that_is_meant() {
 }
 
 #[test]
-fn a_commit_that_the_remote_has_lost_is_not_put_back() {
+fn rollback_of_a_commit_lost_by_the_remote_is_refused() {
     let all = scene("");
     let project = all.project();
     // It never got there.
@@ -162,7 +162,7 @@ fn a_commit_that_the_remote_has_lost_is_not_put_back() {
 }
 
 #[test]
-fn a_commit_beside_head_is_not_put_back() {
+fn rollback_of_a_commit_on_another_branch_is_refused() {
     let all = scene("");
     let author = all.author();
     author.git("checkout -q <first>");
@@ -178,7 +178,7 @@ fn a_commit_beside_head_is_not_put_back() {
 }
 
 #[test]
-fn a_shallow_clone_of_the_next_commit_fetches_what_was_applied() {
+fn rollback_check_in_a_shallow_clone_fetches_the_applied_commit() {
     let all = scene("");
     let author = all.author();
     author.write("a/main.tf", "# 3\n");

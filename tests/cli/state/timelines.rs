@@ -126,7 +126,7 @@ fn backups_tell_timelines_apart_when_the_document_is_gone() {
 }
 
 #[test]
-fn an_edited_copy_of_an_earlier_document_is_backed_up_as_well() {
+fn state_backs_up_an_edited_copy_of_an_earlier_document() {
     let (sandbox, early) = written();
     sandbox.write(DOCUMENT, &early);
     change_document(&sandbox, |document| {

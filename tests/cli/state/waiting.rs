@@ -80,7 +80,7 @@ fn waiting(repository: &Repository, holder: Background<'_>, flags: &str) -> (Out
 }
 
 #[test]
-fn what_another_run_has_applied_meanwhile_is_not_applied_again() {
+fn state_wait_skips_stacks_applied_meanwhile() {
     let repository = project();
     let holder = holder(&repository, "--match a --match b", "");
     let (waited, held) = waiting(&repository, holder, "--changed --base applied");
@@ -102,7 +102,7 @@ fn what_another_run_has_applied_meanwhile_is_not_applied_again() {
 }
 
 #[test]
-fn where_another_run_has_applied_everything_nothing_is_left() {
+fn state_wait_may_leave_nothing_to_do() {
     let repository = project();
     let holder = holder(&repository, "", "");
     let (waited, _) = waiting(&repository, holder, "--changed --base applied");
@@ -117,7 +117,7 @@ fn where_another_run_has_applied_everything_nothing_is_left() {
 }
 
 #[test]
-fn with_fail_if_empty_nothing_left_is_refused_and_the_lock_is_free() {
+fn state_wait_with_fail_if_empty_is_refused_and_frees_the_lock() {
     let repository = project();
     let holder = holder(&repository, "", "");
     let flags = "--changed --base applied --fail-if-empty";
@@ -134,7 +134,7 @@ fn with_fail_if_empty_nothing_left_is_refused_and_the_lock_is_free() {
 }
 
 #[test]
-fn what_another_run_has_broken_meanwhile_is_selected_too() {
+fn state_wait_adds_stacks_that_failed_meanwhile() {
     let repository = project();
     assert_eq!(
         repository
@@ -157,7 +157,7 @@ fn what_another_run_has_broken_meanwhile_is_selected_too() {
 }
 
 #[test]
-fn what_is_selected_anew_is_not_put_back_either() {
+fn state_wait_never_rolls_back_a_reselected_stack() {
     let repository = project();
     assert_eq!(
         repository.orch("state adopt --no-verify --match a").code(),

@@ -7,7 +7,7 @@ use super::SHOP;
 use crate::support::Sandbox;
 
 #[test]
-fn the_root_is_no_misspelling_of_a_stack() {
+fn why_suggests_no_stack_for_the_root() {
     let sandbox = Sandbox::layout("a\nb");
     assert_snapshot!(sandbox.orch("why /"), @"
     [stderr]
@@ -19,7 +19,7 @@ fn the_root_is_no_misspelling_of_a_stack() {
 }
 
 #[test]
-fn what_is_not_a_path_may_name_stacks_in_other_ways() {
+fn why_suggests_the_path_for_a_name_id_or_suffix() {
     let sandbox = Sandbox::layout("dev/vpc\nprod/vpc\nprod/db");
     sandbox.write(
         "/prod/db/stack.tm",
@@ -28,11 +28,14 @@ fn what_is_not_a_path_may_name_stacks_in_other_ways() {
     for (written, told) in [
         (
             "vpc",
-            "`vpc`: does not exist; `/dev/vpc` and `/prod/vpc` have this name: write the path",
+            "`vpc`: does not exist; did you mean `/dev/vpc` or `/prod/vpc`?",
         ),
-        ("main-db", "`/prod/db` has this id: write the path"),
-        ("'the database'", "`/prod/db` has this name: write the path"),
-        ("db", "`/prod/db` ends with it: write the path"),
+        (
+            "main-db",
+            "`main-db`: does not exist; did you mean `/prod/db`?",
+        ),
+        ("'the database'", "does not exist; did you mean `/prod/db`?"),
+        ("db", "`db`: does not exist; did you mean `/prod/db`?"),
     ] {
         for command in [
             format!("why {written}"),
@@ -46,7 +49,7 @@ fn what_is_not_a_path_may_name_stacks_in_other_ways() {
 }
 
 #[test]
-fn what_is_no_stack_is_a_wrong_command_line() {
+fn why_refuses_a_path_without_a_stack() {
     let sandbox = Sandbox::layout(
         "
         prod/network
@@ -97,7 +100,7 @@ fn what_is_no_stack_is_a_wrong_command_line() {
 }
 
 #[test]
-fn the_stack_is_named_from_where_one_is() {
+fn why_resolves_paths_from_the_working_directory() {
     let sandbox = Sandbox::layout("a/b");
     let here = sandbox.orch_in("/a/b", "why .").stdout;
     assert!(here.starts_with("/a/b is selected\n"), "{here}");
@@ -116,7 +119,7 @@ fn the_stack_is_named_from_where_one_is() {
 }
 
 #[test]
-fn long_lists_are_cut_in_text_and_complete_in_json() {
+fn why_cuts_long_lists_in_text_but_not_in_json() {
     let mut layout = "z after /n".to_owned();
     for number in 0..40 {
         layout += &format!("\nn/{number:02} wants /z");
@@ -134,7 +137,7 @@ fn long_lists_are_cut_in_text_and_complete_in_json() {
 }
 
 #[test]
-fn programs_get_the_same_story() {
+fn why_prints_the_same_facts_as_json() {
     let sandbox = Sandbox::layout(SHOP);
     let story = sandbox
         .orch("why app --tags base --exclude 'a*' --format json")
@@ -187,7 +190,7 @@ fn programs_get_the_same_story() {
 }
 
 #[test]
-fn after_and_run_take_no_flag_that_selects() {
+fn why_after_and_run_take_no_selection_flags() {
     let sandbox = Sandbox::layout("a\nb");
     for question in ["--after b", "--run last"] {
         for flag in [

@@ -40,7 +40,7 @@ hello
 }
 
 #[test]
-fn a_changed_stack_shows_all_its_inputs_and_the_changed_ones_first() {
+fn why_lists_all_inputs_and_the_changed_ones_first() {
     let repository = modules();
     assert_snapshot!(repository.orch("why app --changed --base base"), @r#"
         /app is selected
@@ -70,7 +70,7 @@ fn a_changed_stack_shows_all_its_inputs_and_the_changed_ones_first() {
 }
 
 #[test]
-fn an_unchanged_stack_says_what_would_select_it() {
+fn why_says_what_would_select_an_unchanged_stack() {
     let repository = modules();
     assert_snapshot!(repository.orch("why app/nested --changed --base base"), @r#"
         /app/nested is not selected
@@ -98,7 +98,7 @@ fn an_unchanged_stack_says_what_would_select_it() {
 }
 
 #[test]
-fn a_trigger_is_a_reason_and_an_ignoring_one_an_obstacle() {
+fn why_shows_triggers_and_ignoring_triggers() {
     let repository = modules();
     repository.write(
         "/.tmtriggers/app/nested/changed-1.tm.hcl",
@@ -199,7 +199,7 @@ fn a_trigger_is_a_reason_and_an_ignoring_one_an_obstacle() {
 }
 
 #[test]
-fn every_trigger_that_ignores_a_stack_is_named() {
+fn why_names_every_trigger_that_ignores_a_stack() {
     let repository = Repository::layout("a\nb after /a");
     for (number, reason) in [(2, "only a comment"), (1, "not now")] {
         repository.write(
@@ -269,7 +269,7 @@ fn every_trigger_that_ignores_a_stack_is_named() {
 }
 
 #[test]
-fn a_removed_stack_has_no_story_but_is_not_forgotten() {
+fn why_reports_a_removed_stack() {
     let repository = Repository::layout("a\nb");
     repository.git("rm -q -r b");
     repository.commit();
@@ -282,7 +282,7 @@ fn a_removed_stack_has_no_story_but_is_not_forgotten() {
 }
 
 #[test]
-fn whether_a_stack_is_selected_is_what_list_says() {
+fn why_agrees_with_list() {
     let repository = modules();
     for flags in [
         "",
@@ -314,7 +314,7 @@ fn told(repository: &Repository, flags: &str) -> String {
 }
 
 #[test]
-fn a_change_that_is_switched_off_is_told() {
+fn why_shows_a_change_that_a_flag_leaves_out() {
     let repository = Repository::layout("a\nb");
     repository.write("/a/main.tf", "# changed\n");
     let off = "--disable-change-detection";
@@ -360,7 +360,7 @@ fn a_change_that_is_switched_off_is_told() {
 }
 
 #[test]
-fn a_change_that_the_configuration_switches_off_is_told() {
+fn why_shows_a_change_that_the_configuration_leaves_out() {
     let repository = Repository::new(
         r#"
 //- /orch.tm
@@ -408,7 +408,7 @@ locals {
 }
 
 #[test]
-fn a_change_that_is_ignored_is_told() {
+fn why_shows_an_ignored_change() {
     let repository = Repository::new(
         r#"
 //- /modules/orch.tm
@@ -501,7 +501,7 @@ module "m" {
 }
 
 #[test]
-fn a_trigger_that_does_not_count_is_told() {
+fn why_shows_a_trigger_that_does_not_count() {
     let repository = Repository::layout("a\nb");
     let trigger = |kind: &str| {
         format!("trigger {{\n  ctime = 1\n  reason = \"drift\"\n  type = {kind}\n}}\n")

@@ -78,7 +78,7 @@ fn destroyed(repository: &Repository) -> Vec<String> {
 }
 
 #[test]
-fn what_is_destroyed_with_a_stack_is_told_in_the_order_of_the_plan() {
+fn why_lists_stacks_destroyed_together_in_plan_order() {
     let repository = adopted("a\nb after /a\nc after /b\nd after /a\ne\nkept");
     remove(&repository, "a b c d e");
     assert_snapshot!(told(&repository, "/b"), @"
@@ -113,7 +113,7 @@ fn what_is_destroyed_with_a_stack_is_told_in_the_order_of_the_plan() {
 }
 
 #[test]
-fn what_stays_and_ran_after_it_is_named() {
+fn why_names_dependents_that_block_a_removal() {
     let repository = adopted("a\nb after /a\nweb after /b\napp after /b\nlast after /web");
     remove(&repository, "a b");
     assert_snapshot!(told(&repository, "/b"), @"
@@ -131,20 +131,20 @@ fn what_stays_and_ran_after_it_is_named() {
 }
 
 #[test]
-fn what_runs_after_it_without_evidence_keeps_it() {
+fn why_shows_that_an_absent_dependent_blocks_a_removal() {
     let repository = adopted("a\nb after /a\nc after /b\nkept");
     remove(&repository, "a b");
     repository.git("rm -q -r c");
     assert_snapshot!(told(&repository, "/b"), @"
     status   removed in [commit]
     blocked  /c runs after it, and is kept
-    fix      fix what keeps that stack: `orch why /c` shows it
+    fix      `orch why /c` shows why that stack is kept
     used by  /c, which is kept
     ");
     assert_snapshot!(told(&repository, "/a"), @"
     status   removed in [commit]
     blocked  /b runs after it, and is kept
-    fix      fix what keeps that stack: `orch why /b` shows it
+    fix      `orch why /b` shows why that stack is kept
     used by  /b, which is kept
     ");
     assert_snapshot!(told(&repository, "/c"), @"
@@ -171,7 +171,7 @@ fn what_runs_after_it_without_evidence_keeps_it() {
 }
 
 #[test]
-fn what_stands_for_nothing_is_only_forgotten_and_keeps_nothing() {
+fn why_shows_that_a_stack_without_resources_is_only_forgotten() {
     let repository = adopted("a\nb after /a\nc after /a\nkept");
     let mut document: Value = serde_json::from_str(&repository.read(DOCUMENT)).unwrap();
     document["stacks"]["/b"]["driver"] = json!("none");
@@ -189,7 +189,7 @@ fn what_stands_for_nothing_is_only_forgotten_and_keeps_nothing() {
 }
 
 #[test]
-fn of_many_stacks_the_text_names_those_around() {
+fn why_cuts_a_long_destroy_order_around_the_stack() {
     let mut stacks = "kept\ns00\n".to_owned();
     for number in 1..30 {
         _ = writeln!(stacks, "s{number:02} after /s{:02}", number - 1);
@@ -230,7 +230,7 @@ fn of_many_stacks_the_text_names_those_around() {
 }
 
 #[test]
-fn what_a_plan_keeps_is_not_told_as_destroyed() {
+fn why_does_not_list_kept_stacks_as_destroyed() {
     let drivers = ROOT.to_owned()
         + "driver \"lasting\" {\n  apply = [\"true\"]\n}\n"
         + "driver \"nameless\" {\n  apply = [\"true\"]\n  destroy = [\"true\"]\n}\n"

@@ -64,7 +64,7 @@ fn ignored(list: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn each_input_says_what_is_left_out_of_it() {
+fn why_shows_the_ignored_inputs() {
     let list = "[\"**/*.md\", \"/modules/tags/**\", \"/policy.json\", env.BUILD, env.UNSET]";
     let sandbox = ignoring(list);
     assert_snapshot!(sandbox.orch("why app").stdout, @r"
@@ -95,7 +95,7 @@ fn each_input_says_what_is_left_out_of_it() {
 }
 
 #[test]
-fn an_input_is_left_out_as_a_whole_or_by_the_entries_that_match_there() {
+fn why_shows_inputs_ignored_entirely_or_by_entry() {
     let table = [
         ("[\"*.txt\"]", json!([["/app", ["*.txt"]]])),
         ("[\"docs/**\"]", json!([["/app", ["docs/**"]]])),
@@ -157,7 +157,7 @@ fn an_input_is_left_out_as_a_whole_or_by_the_entries_that_match_there() {
 }
 
 #[test]
-fn all_leaves_everything_out() {
+fn why_shows_that_all_ignores_every_input() {
     let story = story("all");
     let inputs = story["inputs"].as_array().unwrap();
     assert!(inputs.len() > 5, "{story}");
@@ -171,7 +171,7 @@ fn all_leaves_everything_out() {
 }
 
 #[test]
-fn a_variable_is_shown_with_the_nearest_place_that_sets_it() {
+fn why_shows_where_an_ignored_variable_is_set() {
     let story = |sandbox: &Sandbox| sandbox.orch("why app --format json").json();
     let sandbox = ignoring("[env.BUILD, env.UNSET]");
     let variables = &story(&sandbox)["ignored_variables"];

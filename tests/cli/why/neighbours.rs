@@ -7,7 +7,7 @@ use super::SHOP;
 use crate::support::Sandbox;
 
 #[test]
-fn effective_neighbours_are_told_with_the_way_to_them() {
+fn why_shows_effective_neighbours_with_the_path_to_them() {
     let sandbox = Sandbox::layout(
         "
         a [x]
@@ -74,7 +74,7 @@ fn effective_neighbours_are_told_with_the_way_to_them() {
 }
 
 #[test]
-fn why_a_stack_runs_after_another_one() {
+fn why_after_explains_each_hop() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why app --after network"), @"
     /app runs after /network
@@ -125,7 +125,7 @@ fn why_a_stack_runs_after_another_one() {
 }
 
 #[test]
-fn a_constraint_that_several_demand_names_all_of_them() {
+fn why_after_names_every_origin_of_a_constraint() {
     let sandbox = Sandbox::layout(
         "
         a before /a/b
@@ -164,7 +164,7 @@ fn a_constraint_that_several_demand_names_all_of_them() {
 }
 
 #[test]
-fn a_stack_in_a_cycle_has_a_story() {
+fn why_explains_a_stack_in_a_cycle() {
     let sandbox = Sandbox::layout(
         "
         a after /b

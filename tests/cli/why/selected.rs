@@ -6,7 +6,7 @@ use super::SHOP;
 use crate::support::Sandbox;
 
 #[test]
-fn a_selected_stack_has_reasons_and_neighbours() {
+fn why_shows_reasons_and_neighbours() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why database --tags data"), @"
     /database is selected
@@ -26,7 +26,7 @@ fn a_selected_stack_has_reasons_and_neighbours() {
 }
 
 #[test]
-fn a_stack_that_is_wanted_says_by_whom() {
+fn why_names_the_stack_that_wants_another() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why monitoring --tags web"), @"
     /monitoring is selected
@@ -53,7 +53,7 @@ fn a_stack_that_is_wanted_says_by_whom() {
 }
 
 #[test]
-fn every_filter_that_leaves_a_stack_out_is_told_with_its_remedy() {
+fn why_names_each_excluding_filter_and_its_fix() {
     let sandbox = Sandbox::layout(SHOP);
     sandbox.write("/chosen", "/network\n");
     let flags = "--tags data --no-tags web --match '*/dns' --stacks-from ../chosen";
@@ -81,7 +81,7 @@ fn every_filter_that_leaves_a_stack_out_is_told_with_its_remedy() {
 }
 
 #[test]
-fn a_stack_that_flags_take_away_says_which() {
+fn why_names_the_flags_that_drop_a_stack() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why app --exclude app --exclude 'a*' --tags data"), @"
     /app is not selected
@@ -138,7 +138,7 @@ fn a_stack_that_flags_take_away_says_which() {
 }
 
 #[test]
-fn only_flags_that_are_in_the_way_are_to_be_left_out() {
+fn why_suggests_removing_only_the_flags_that_exclude() {
     let sandbox = Sandbox::layout(
         "
         a
@@ -165,7 +165,7 @@ fn only_flags_that_are_in_the_way_are_to_be_left_out() {
 }
 
 #[test]
-fn what_is_excluded_cannot_be_selected_to_want_anything() {
+fn why_suggests_no_excluded_stack_that_wants_another() {
     let sandbox = Sandbox::layout(
         "
         a wants /w
@@ -187,7 +187,7 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
     what would select it
       no --tags, since it has none
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `none`
+    note: in `--tags`: no stack of the project has the tag `none`
     ");
     assert_snapshot!(sandbox.orch("why z --tags none --exclude a"), @"
     /z is not selected
@@ -204,7 +204,7 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
       no --tags, since it has none
       selecting /s, which it names in `wanted_by` (z/stack.tm:2)
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `none`
+    note: in `--tags`: no stack of the project has the tag `none`
     ");
     assert_snapshot!(sandbox.orch("why w --match a --exclude w"), @"
     /w is not selected
@@ -224,7 +224,7 @@ fn what_is_excluded_cannot_be_selected_to_want_anything() {
 
 #[cfg(unix)] // not every system has names like these
 #[test]
-fn what_is_to_be_typed_can_be_typed() {
+fn why_suggests_commands_that_can_be_typed() {
     let sandbox = Sandbox::layout("app");
     for stack in ["/[g]", "/sp ace", "/it's", "/{a,b}*"] {
         sandbox.write(&format!("{stack}/stack.tm"), "stack {}\n");
@@ -237,7 +237,7 @@ fn what_is_to_be_typed_can_be_typed() {
 }
 
 #[test]
-fn what_is_to_be_typed_selects_nothing_else() {
+fn why_suggests_commands_that_select_only_this_stack() {
     let sandbox = Sandbox::layout(
         "
         a/b [x y]
@@ -266,7 +266,7 @@ fn what_is_to_be_typed_selects_nothing_else() {
 }
 
 #[test]
-fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
+fn why_says_that_a_flag_drops_the_stacks_that_want_it() {
     let sandbox = Sandbox::layout(
         "
         a [x]
@@ -291,7 +291,7 @@ fn what_is_wanted_by_stacks_that_a_flag_leaves_out_says_so() {
 }
 
 #[test]
-fn neighbours_of_what_is_selected_are_one_flag_away() {
+fn why_suggests_the_flag_that_adds_a_neighbour() {
     let sandbox = Sandbox::layout(SHOP);
     assert_snapshot!(sandbox.orch("why app --tags base"), @"
     /app is not selected

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use orch::change::{CurrentProject, UncommittedChanges, digests, standings};
+use orch::change::{CurrentProject, UncommittedChanges, digests, stack_statuses};
 use orch::git;
 use orch::project::{Problems, Project};
 use orch::state::document::Document;
@@ -72,7 +72,7 @@ fn pending(root: &Path, was: &Digests, commit: &str) -> BTreeSet<String> {
         uncommitted: &uncommitted,
         host: &[],
     };
-    let found = standings(present, &now, &document, String::new(), false).unwrap();
+    let found = stack_statuses(present, &now, &document, String::new(), false).unwrap();
     let path = |stack| project.stacks[stack].path.to_string();
     found.changed().map(path).collect()
 }

@@ -150,6 +150,33 @@ fn a_stack_changes_with_the_mark_above_that_hid_it() {
     check(&scene).unwrap();
 }
 
+/// The project does not read it, so that nothing tells a comment from anything else.
+#[test]
+fn a_comment_in_a_nested_project_counts_as_in_any_file() {
+    let stack = Configuration {
+        stack: Some(StackBlock::default()),
+        ..Configuration::default()
+    };
+    let root = Configuration {
+        is_root: true,
+        ..Configuration::default()
+    };
+    let scene = Scene {
+        setting: Setting {
+            directory: "",
+            reader: Reader::Library,
+        },
+        files: vec![
+            ("a/stack.tm".to_owned(), Text::Configuration(stack)),
+            ("a/n/z.orch.hcl".to_owned(), Text::Configuration(root)),
+        ],
+        operations: vec![Operation::Edit("a/n", 0)],
+        base: WantedBase::Head,
+        switches: ON,
+    };
+    check(&scene).unwrap();
+}
+
 /// The base does not have it.
 #[test]
 fn a_configuration_file_that_was_staged_and_then_deleted_is_no_error() {

@@ -183,6 +183,7 @@ impl World {
             author: &author(),
             expires: Some(EXPIRES),
             timeout: Duration::ZERO,
+            job: None,
             amend: &|_| {},
             note: &|_| {},
         };

@@ -22,7 +22,7 @@ use orch::state::document::{
     Attempt, AttemptOutcome, Document, Entry, Intent, RunAction, Taint, UNMERGED,
 };
 use orch::state::edit::{self, Binding, DocumentEdit};
-use orch::state::lock::{self, LockApplication, LockError, Locked, Unlocked, Unlocking};
+use orch::state::lock::{self, LockApplication, LockError, Locked, RemovedLock, Unlocking};
 use orch::state::recover::{RecoverError, Recovery, recover};
 use orch::state::run_record::RunChanges;
 use orch::state::writer::{
@@ -159,6 +159,7 @@ fn lock_at_once(backend: &Backend, run: &str, clock: &dyn Clock) -> Result<Locke
         author: &author(),
         expires: None,
         timeout: Duration::ZERO,
+        job: None,
         amend: &|_| {},
         note: &|_| {},
     };
@@ -463,7 +464,7 @@ impl World {
             dry_run: false,
         };
         let unlocked = lock::unlock(&self.backend(), &unlocking, &author(), &self.clock);
-        let Ok(Unlocked { document, .. }) = unlocked else {
+        let Ok(RemovedLock { document, .. }) = unlocked else {
             return;
         };
         let runs = self.live.iter().flatten().chain(&self.gone);

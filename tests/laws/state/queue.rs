@@ -62,6 +62,7 @@ fn wait_for(
         author: &author(),
         expires: None,
         timeout,
+        job: None,
         amend: &|_| {},
         note,
     };

@@ -22,13 +22,13 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
         r#"regexall("[a-z]+", "12ab34cd")"# => r#"["ab","cd"]"#;
 };
 
-struct Pattern {
+struct CompiledRegex {
     regex: Regex,
     /// For each group but the whole match.
     names: Vec<Option<String>>,
 }
 
-impl Pattern {
+impl CompiledRegex {
     fn new(arguments: &Arguments, index: usize, source: &str) -> Result<Self, FunctionError> {
         /// How much memory a regular expression may take. The default limit would take seconds to reach.
         const SIZE: usize = 1 << 20;
@@ -53,12 +53,12 @@ impl Pattern {
             })
         })?;
         arguments.spend(translated.len() as u64)?;
-        Ok(Pattern { regex, names })
+        Ok(CompiledRegex { regex, names })
     }
 
     /// Returns the regular expression for `regex` or `regexall`.
     fn of_result(arguments: &Arguments) -> Result<Self, FunctionError> {
-        let pattern = Pattern::new(arguments, 0, arguments.text(0))?;
+        let pattern = CompiledRegex::new(arguments, 0, arguments.text(0))?;
         let named = pattern.names.iter().flatten().count();
         if named != 0 && named != pattern.names.len() {
             let problem = "either all groups or none must have names";
@@ -133,7 +133,7 @@ fn reference(text: &str) -> Option<(&str, &str)> {
 }
 
 fn first_match(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let pattern = Pattern::of_result(arguments)?;
+    let pattern = CompiledRegex::of_result(arguments)?;
     match pattern.regex.captures(arguments.text(1)) {
         Some(captures) => Ok(pattern.result(&captures)),
         None => Err(FunctionError::Argument(
@@ -147,7 +147,7 @@ fn first_match(arguments: &Arguments) -> Result<Value, FunctionError> {
 }
 
 fn all_matches(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let pattern = Pattern::of_result(arguments)?;
+    let pattern = CompiledRegex::of_result(arguments)?;
     let mut matches = Vec::new();
     for captures in pattern.regex.captures_iter(arguments.text(1)) {
         let value = pattern.result(&captures);
@@ -159,7 +159,7 @@ fn all_matches(arguments: &Arguments) -> Result<Value, FunctionError> {
 
 /// Replaces the parts of the first argument that a regular expression matches by the third.
 pub(super) fn replace(arguments: &Arguments, source: &str) -> Result<Value, FunctionError> {
-    let pattern = Pattern::new(arguments, 1, source)?;
+    let pattern = CompiledRegex::new(arguments, 1, source)?;
     let (whole, replacement) = (arguments.text(0), arguments.text(2));
     let mut result = String::new();
     let mut end = 0;

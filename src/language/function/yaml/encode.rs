@@ -18,7 +18,7 @@ pub(in crate::language::function) fn encode(arguments: &Arguments) -> Result<Val
         column: 0,
         arguments,
     };
-    writer.value(value, 0, Place::Root)?;
+    writer.value(value, 0, NodePosition::Root)?;
     if writer.column > 0 {
         writer.put('\n');
     }
@@ -30,7 +30,7 @@ pub(in crate::language::function) fn encode(arguments: &Arguments) -> Result<Val
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum NodePosition {
     Root,
     /// After `key:`.
     Entry,
@@ -70,30 +70,35 @@ impl Writer<'_> {
     }
 
     /// Writes a value in a collection whose lines have this indentation.
-    fn value(&mut self, value: &Value, indent: usize, place: Place) -> Result<(), FunctionError> {
-        let is_first_inline = place == Place::Item;
-        if place == Place::Entry && is_scalar(value) {
+    fn value(
+        &mut self,
+        value: &Value,
+        indent: usize,
+        place: NodePosition,
+    ) -> Result<(), FunctionError> {
+        let is_first_inline = place == NodePosition::Item;
+        if place == NodePosition::Entry && is_scalar(value) {
             self.put(' ');
         }
         if let Some(items) = value.items().filter(|items| !items.is_empty()) {
             let indent = match place {
                 // A list is not indented below its key.
-                Place::Root | Place::Entry => indent,
-                Place::Item => indent + 2,
+                NodePosition::Root | NodePosition::Entry => indent,
+                NodePosition::Item => indent + 2,
             };
             for (index, item) in items.iter().enumerate() {
                 if index > 0 || !is_first_inline {
                     self.begin_line(indent)?;
                 }
                 self.put_all("- ");
-                self.value(item, indent, Place::Item)?;
+                self.value(item, indent, NodePosition::Item)?;
             }
             return Ok(());
         }
         if let Some(entries) = value.entries().filter(|entries| !entries.is_empty()) {
             let indent = match place {
-                Place::Root => indent,
-                Place::Entry | Place::Item => indent + 2,
+                NodePosition::Root => indent,
+                NodePosition::Entry | NodePosition::Item => indent + 2,
             };
             for (index, (key, value)) in entries.iter().enumerate() {
                 if index > 0 || !is_first_inline {
@@ -102,13 +107,13 @@ impl Writer<'_> {
                 if key.len() <= LONGEST_KEY && !key.contains(is_break) {
                     self.quoted(key, None)?;
                     self.put(':');
-                    self.value(value, indent, Place::Entry)?;
+                    self.value(value, indent, NodePosition::Entry)?;
                 } else {
                     self.put_all("? ");
                     self.string(key, indent + 2)?;
                     self.begin_line(indent)?;
                     self.put_all(": ");
-                    self.value(value, indent, Place::Item)?;
+                    self.value(value, indent, NodePosition::Item)?;
                 }
             }
             return Ok(());

@@ -8,7 +8,7 @@ use rawzip::{Header, ZipArchiveWriter, ZipFileBuilder};
 use sha2::{Digest as _, Sha256};
 
 use super::{JSON, PLANS};
-use crate::plan::archive::manifest::{Listed, Manifest};
+use crate::plan::archive::manifest::{ListedFile, Manifest};
 use crate::plan::archive::{FILE_MODE, FORMAT, MANIFEST_JSON, PLAN_JSON, comment, entry_name};
 
 pub(super) type Builder<'a> = ZipFileBuilder<'a, 'a, Vec<u8>>;
@@ -48,7 +48,7 @@ impl Forged {
         out.write_all(content).unwrap();
         let (_, descriptor) = out.finish().unwrap();
         entry.finish(descriptor).unwrap();
-        self.manifest.entries.push(Listed {
+        self.manifest.entries.push(ListedFile {
             name: entry_name(self.manifest.entries.len(), usize::MAX),
             size: content.len() as u64,
             sha256: sha256(content),

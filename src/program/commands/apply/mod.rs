@@ -2,14 +2,19 @@
 
 mod terminal;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use orch::command::apply::{Allowed, Apply, ApplyTerminal as _, Approval, before_planning};
+use orch::command::apply::{
+    AllowedChanges, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
+};
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
 use orch::notice::Notices;
+use orch::path::StackPath;
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::planner::Commits;
 use orch::plan::{SavedPlan, SavedPlanError, SavedPolicies};
@@ -18,7 +23,7 @@ use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
 
 use self::terminal::ConsoleApply;
-use super::follow_flags::FollowFlags;
+use super::follow_flags::{FollowArg, FollowFlags};
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, PlanOnErrorArg, PlanningArgs, PlanningRequest, planned};
 use super::run::recorded::SELECTION;
@@ -119,7 +124,7 @@ pub(crate) struct DestroyArgs {
 }
 
 /// How a plan is applied.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ExecutionArgs {
     /// Do not ask; destroys need --allow-destroy as well
     ///
@@ -145,8 +150,7 @@ pub(crate) struct ExecutionArgs {
 
     /// How to handle changes that the plan does not show [default: fail]
     ///
-    /// They may turn up in stacks that are planned again, because they run after stacks with
-    /// changes.
+    /// They may turn up in stacks that are planned again after their dependencies have changed.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) new_changes: Option<NewChangesArg>,
 
@@ -192,9 +196,10 @@ pub(crate) enum NewChangesArg {
     Apply,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolOutputArg {
     /// Prefixed if one tool runs at a time, outside CI; else grouped
+    #[default]
     Auto,
     /// The output of each stack in one piece, when it has ended; failures are repeated at the end
     Grouped,
@@ -222,7 +227,15 @@ impl ExecutionArgs {
 
 pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
     if let Some(file) = &args.file {
-        return apply_file(chdir, args, file);
+        let flags = FileFlags {
+            resumes: args.resume,
+            fetches: args.select.fetch,
+            planning: &args.planning,
+            execution: &args.carrying,
+        };
+        return with_file(chdir, file, &flags, None, |apply| {
+            Ok(apply.execute(Commits::default(), None)?)
+        });
     }
     let mode = PlanMode::of_flags(args.modes.destroy, args.refresh_only);
     let options = PlanOptions {
@@ -290,7 +303,7 @@ fn plan_and_apply(
             is_given: args.auto_approve,
             destroys: args.allow_destroy.unwrap_or_default(),
         },
-        allows: Allowed {
+        allows: AllowedChanges {
             new_changes: args.allows_new_changes()
                 || args.auto_approve && args.new_changes.is_none(),
             resource_destroy: args.allow_resource_destroy,
@@ -306,10 +319,72 @@ fn plan_and_apply(
     Ok(apply.execute(commits, held)?)
 }
 
-/// Applies a plan file.
-fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<ExitStatus> {
+/// The apply of a plan file in parts, for the jobs of a work order.
+pub(super) struct PartOfFile<'a> {
+    pub(super) chdir: &'a [PathBuf],
+    pub(super) file: &'a Path,
+    pub(super) jobs: NonZeroUsize,
+    pub(super) on_error: OnError,
+    pub(super) lock_timeout: Option<Duration>,
+}
+
+impl PartOfFile<'_> {
+    /// Applies a part.
+    pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
+        self.with(part, |apply| Ok(apply.execute(Commits::default(), None)?))
+    }
+
+    /// Returns what a worker can do next.
+    pub(super) fn look(&self, part: &PlanPart) -> Result<WorkLeft> {
+        self.with(part, |apply| Ok(apply.look()?))
+    }
+
+    /// Returns the stacks of all jobs that are not done, each with whether it has failed.
+    pub(super) fn unfinished(&self, part: &PlanPart) -> Result<BTreeMap<StackPath, bool>> {
+        self.with(part, |apply| Ok(apply.unfinished()?))
+    }
+
+    fn with<T>(&self, part: &PlanPart, act: impl FnOnce(&Apply<'_>) -> Result<T>) -> Result<T> {
+        let flags = FileFlags {
+            resumes: true,
+            fetches: false,
+            planning: &PlanningArgs {
+                parallel: Some(self.jobs),
+                ..PlanningArgs::default()
+            },
+            execution: &ExecutionArgs {
+                on_error: Some(PlanOnErrorArg::of(self.on_error)),
+                lock_timeout: self.lock_timeout,
+                policies: FollowFlags {
+                    policies: Some(FollowArg::Off),
+                    ..FollowFlags::default()
+                },
+                ..ExecutionArgs::default()
+            },
+        };
+        with_file(self.chdir, self.file, &flags, Some(part), act)
+    }
+}
+
+/// The flags for the apply of a plan file.
+struct FileFlags<'a> {
+    resumes: bool,
+    fetches: bool,
+    planning: &'a PlanningArgs,
+    execution: &'a ExecutionArgs,
+}
+
+/// Reads a plan file, to apply it or a part of it.
+fn with_file<T>(
+    chdir: &[PathBuf],
+    named: &Path,
+    flags: &FileFlags<'_>,
+    part: Option<&PlanPart>,
+    act: impl FnOnce(&Apply<'_>) -> Result<T>,
+) -> Result<T> {
+    let carrying = flags.execution;
     let file = working_directory(chdir)?.join(named);
-    let disabled = safeguards::disabled(&args.carrying.safeguards, std::iter::empty(), false)?;
+    let disabled = safeguards::disabled(&carrying.safeguards, std::iter::empty(), false)?;
     let explained = |error: SavedPlanError| unreadable(named, error);
     let (saved, archive) = match SavedPlan::read(&file) {
         Ok(read) => read,
@@ -319,7 +394,6 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     };
     // A damaged file must not be applied even partially.
     archive.verify().map_err(|error| explained(error.into()))?;
-    let carrying = &args.carrying;
     let allowed = saved.allow_destroy.max(carrying.allow_destroy);
     let found = super::find_project(chdir)?;
     if !found.is_marked() {
@@ -338,24 +412,25 @@ fn apply_file(chdir: &[PathBuf], args: &ApplyArgs, named: &PathBuf) -> Result<Ex
     let terminal = ConsoleApply {
         chdir,
         args: carrying,
-        planning: &args.planning,
+        planning: flags.planning,
     };
     let apply = Apply {
         archive: Some(&archive),
         is_from_file: true,
-        resumes: args.resume,
+        resumes: flags.resumes,
+        part,
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),
         },
         rollback: RollbackFlags {
             allows: saved.plan.options.allow_rollback,
-            fetches: args.select.fetch,
+            fetches: flags.fetches,
         },
         policies: carrying.policies.or_saved(&saved.policies),
         ..terminal.apply(notices::of(&found.root), &saved, &disabled)
     };
-    Ok(apply.execute(Commits::default(), None)?)
+    act(&apply)
 }
 
 impl ConsoleApply<'_> {
@@ -374,11 +449,12 @@ impl ConsoleApply<'_> {
             archive: None,
             is_from_file: false,
             resumes: false,
+            part: None,
             approval: Approval {
                 is_given: false,
                 destroys: 0,
             },
-            allows: Allowed {
+            allows: AllowedChanges {
                 new_changes: args.allows_new_changes(),
                 resource_destroy: args.allow_resource_destroy,
             },

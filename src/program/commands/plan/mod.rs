@@ -23,6 +23,7 @@ use orch::plan::{Outlook, PlannedFollowUps, SavedPolicies, archive};
 use orch::printable::printable;
 use orch::report::{JsonDocument, write_plan_json};
 use orch::run::safeguard::Disabled;
+use orch::run::schedule::OnError;
 use orch::selection::select::{Query, Selection};
 
 use super::follow_flags::FollowFlags;
@@ -73,8 +74,8 @@ pub(crate) struct PlanArgs {
     /// Write the plan to a file, with the plans of the tools
     ///
     /// `orch show` prints it, and `orch apply` applies it. The plans of the tools hold secrets in
-    /// clear text, so only the owner can read the file. It never counts as a change, so git need
-    /// not ignore it.
+    /// clear text, so only the owner can read the file. It never counts as a change, so
+    /// you need not add it to `.gitignore`.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
@@ -115,6 +116,14 @@ pub(crate) enum PlanOnErrorArg {
 }
 
 impl PlanOnErrorArg {
+    pub(crate) fn of(on_error: OnError) -> Self {
+        match on_error {
+            OnError::SkipDependents => PlanOnErrorArg::SkipDependents,
+            OnError::Continue => PlanOnErrorArg::Continue,
+            OnError::Stop => PlanOnErrorArg::Stop,
+        }
+    }
+
     /// Returns whether an apply leaves out the stacks that fail to plan.
     pub(crate) fn leaves_out_failed(self) -> bool {
         self != PlanOnErrorArg::Stop
@@ -137,7 +146,7 @@ pub(crate) struct ModeArgs {
     pub(crate) replace: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct PlanningArgs {
     /// Words to add to the `plan` of each stack
@@ -165,8 +174,8 @@ pub(crate) struct PlanningArgs {
 
     /// Plan the rest if protected stacks or resources would be destroyed
     ///
-    /// Without this flag, such a plan is refused. Stacks that protected stacks run after are kept
-    /// too. See `orch help lifecycle`.
+    /// Without this flag, such a plan is refused. The dependencies of protected stacks are kept too.
+    /// See `orch help lifecycle`.
     #[arg(long)]
     pub(crate) skip_protected: bool,
 
@@ -301,7 +310,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         let nothing = BTreeMap::new();
         let missing = recorded
             .as_ref()
-            .map_or(&nothing, |it| &it.standings.missing);
+            .map_or(&nothing, |it| &it.statuses.missing);
         context.warn_of_unmatched_filters(&query, missing);
         context.check_named(query.named.as_ref(), missing)?;
     }

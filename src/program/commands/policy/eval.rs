@@ -61,7 +61,7 @@ struct InputArgs {
     #[arg(long, value_name = "ID")]
     sample: Option<String>,
 
-    /// Make up the input: the run of this stack has just ended, and all other stacks have finished
+    /// Generate the input: this stack has just ended, and all other stacks have finished
     #[arg(long, value_name = "STACK")]
     stack: Option<String>,
 }

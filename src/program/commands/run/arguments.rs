@@ -9,6 +9,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use orch::project::attempt::{MAX_ATTEMPTS, patterns};
 use orch::project::config::{SafeguardKeyword, TagLimit};
 use orch::project::tag::tag_problem;
+use orch::run::schedule::OnError;
+use orch::run::settings::RunSettings;
 
 use super::events::EventArgs;
 use super::exit_codes::ExitCodeArgs;
@@ -42,8 +44,8 @@ Examples:
 /// is looked up in the stack directory. Put flags of orch before the command: words after it belong
 /// to the command.
 ///
-/// After a first Ctrl-C or SIGTERM nothing new starts, and each running command gets the signal
-/// exactly once; a second signal terminates the commands, a third one kills them.
+/// After the first Ctrl-C or SIGTERM, nothing new starts, and each running command gets the signal
+/// exactly once. A second signal terminates the commands, and a third one kills them.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(override_usage = RUN_USAGE, after_help = RUN_EXAMPLES, after_long_help = format!("{RUN_EXAMPLES}\n\n{SEE_SELECTION}"))]
@@ -155,6 +157,10 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) record: RecordArgs,
 
+    /// How long to wait for the state lock
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    pub(crate) lock_timeout: Option<Duration>,
+
     #[command(flatten)]
     pub(crate) policies: PolicyFlags,
 
@@ -249,6 +255,22 @@ pub(crate) struct AttemptArgs {
     /// At most five minutes. A stack that waits keeps its slot of --parallel.
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     pub(crate) retry_backoff: Option<Duration>,
+}
+
+impl AttemptArgs {
+    /// Returns the settings of these flags only.
+    pub(crate) fn settings(&self) -> RunSettings {
+        RunSettings {
+            timeout: self.timeout,
+            run_timeout: self.run_timeout,
+            grace: self.grace,
+            retries: self.retries,
+            retry_on_exit: self.retry_on_exit.clone(),
+            retry_on_output: self.retry_on_output.clone(),
+            retry_backoff: self.retry_backoff,
+            ..RunSettings::default()
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -364,6 +386,16 @@ pub(crate) enum OutputArg {
     Errors,
     /// No output of commands
     None,
+}
+
+impl OnErrorArg {
+    pub(crate) fn on_error(self) -> OnError {
+        match self {
+            OnErrorArg::Stop => OnError::Stop,
+            OnErrorArg::SkipDependents => OnError::SkipDependents,
+            OnErrorArg::Continue => OnError::Continue,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

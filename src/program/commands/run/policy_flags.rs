@@ -8,8 +8,8 @@ use orch::project::policy::PolicyRun;
 pub(crate) struct PolicyFlags {
     /// Evaluate trigger policies after each stack
     ///
-    /// The stacks that they name run as follow-ups, selected or not. Follow-ups of a failure run
-    /// whatever --on-error says. See `orch help policies`.
+    /// The stacks that they name run as follow-ups, selected or not. Follow-ups of a failure ignore
+    /// --on-error. See `orch help policies`.
     #[arg(
         long,
         value_enum,

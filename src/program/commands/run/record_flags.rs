@@ -1,12 +1,11 @@
 //! Flags about recording a run in the state.
 
-use std::time::Duration;
-
 use clap::{Args, ValueEnum};
+use orch::project::config::RecordKind;
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Record the run in the state, whatever its command is: as an apply, or as a destroy
+    /// Record the run in the state, as an apply or as a destroy, with any command
     ///
     /// By default, the patterns of `record` in the configuration of the state decide. See `orch
     /// help recording`.
@@ -30,10 +29,16 @@ pub(crate) struct RecordArgs {
     /// Without it, such a run is refused. See `orch help state`.
     #[arg(long, conflicts_with = "no_record")]
     pub(crate) allow_rollback: bool,
+}
 
-    /// How long to wait for the state lock
-    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
-    pub(crate) lock_timeout: Option<Duration>,
+impl RecordArgs {
+    pub(crate) fn recording(&self) -> Option<RecordKind> {
+        match self.record {
+            Some(RecordAs::Apply) => Some(RecordKind::Apply),
+            Some(RecordAs::Destroy) => Some(RecordKind::Destroy),
+            None => self.no_record.then_some(RecordKind::Never),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,14 +4,14 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use orch::project::config::SafeguardKeyword;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct SafeguardArgs {
     /// Disable these safeguards
     ///
     /// Before the first command starts, orch refuses to run if files are untracked
-    /// (`git-untracked`) or differ from HEAD (`git-uncommitted`), or, if the configuration turns
-    /// that on, if HEAD lacks the tip of the remote's default branch (`git-out-of-sync`). `orch
-    /// run` also refuses to destroy a stack before, or without, the stacks that run after it
+    /// (`git-untracked`) or differ from HEAD (`git-uncommitted`). If the configuration turns that
+    /// on, it also refuses if HEAD lacks the tip of the remote's default branch (`git-out-of-sync`).
+    /// `orch run` refuses to destroy a stack before, or without, the stacks that run after it
     /// (`destroy-order`).
     ///
     /// Commands that only read are allowed: `plan`, `validate`, `show`, `output`, `providers`,
@@ -44,12 +44,12 @@ fn keyword_parser() -> impl TypedValueParser<Value = SafeguardKeyword> {
         PossibleValue::new(keyword.name()).help(match keyword {
             SafeguardKeyword::All => "Every safeguard",
             SafeguardKeyword::None => "No safeguard: all are on, except others in this list",
-            SafeguardKeyword::Git => "The three about git",
+            SafeguardKeyword::Git => "The three git safeguards",
             SafeguardKeyword::GitUntracked => "Untracked files",
             SafeguardKeyword::GitUncommitted => "Files that differ from HEAD",
             SafeguardKeyword::GitOutOfSync => "HEAD lacks the tip of the remote's default branch",
             SafeguardKeyword::DestroyOrder => "Stacks destroyed before those that run after them",
-            SafeguardKeyword::OutdatedCode => "Nothing: orch generates no code, Terramate does",
+            SafeguardKeyword::OutdatedCode => "No effect: only Terramate generates code",
         })
     });
     PossibleValuesParser::new(explained)

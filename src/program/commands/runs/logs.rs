@@ -26,12 +26,12 @@ pub(crate) struct LogsArgs {
     #[arg(value_name = "RUN", default_value = "last", hide_default_value = true)]
     pub(crate) run: String,
 
-    /// Only of these stacks: paths relative to the current directory, or from the project root; a
-    /// directory with `for_each` means all its instances, `'net["dev"]'` one of them
+    /// Print only the output of these stacks: paths relative to the current directory, or from the
+    /// project root; a directory with `for_each` means all its instances, `'net["dev"]'` one of them
     #[arg(value_name = "STACK")]
     pub(crate) stacks: Vec<String>,
 
-    /// Only of stacks that failed
+    /// Print only the output of failed stacks
     #[arg(long)]
     pub(crate) failed: bool,
 }

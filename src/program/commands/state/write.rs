@@ -26,8 +26,8 @@ use crate::program::error::Result;
 pub(crate) struct AdoptArgs {
     /// Record the stacks without asking their tools
     ///
-    /// Then orch knows neither whether they are deployed as in HEAD, nor where their tools keep
-    /// their states: it may not destroy removed stacks until `orch apply --full` has recorded that.
+    /// Then orch does not know whether they match HEAD, or where their tools keep their states. Until
+    /// `orch apply --full` has recorded that, orch may refuse to destroy removed stacks.
     #[arg(long)]
     pub(super) no_verify: bool,
 

@@ -80,18 +80,18 @@ impl HttpConnector for LastResponse {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let client = ReqwestConnector::default().connect(options)?;
         let answers = self.clone();
-        Ok(HttpClient::new(Listening { client, answers }))
+        Ok(HttpClient::new(RecordingClient { client, answers }))
     }
 }
 
 /// A client whose answers are noted.
 #[derive(Debug)]
-struct Listening {
+struct RecordingClient {
     client: HttpClient,
     answers: LastResponse,
 }
 
-impl Listening {
+impl RecordingClient {
     async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let is_ours = request.uri().to_string().contains(&self.answers.bucket);
         let response = self.client.execute(request).await?;
@@ -122,7 +122,7 @@ impl Listening {
     }
 }
 
-impl HttpService for Listening {
+impl HttpService for RecordingClient {
     fn call<'s, 'f>(
         &'s self,
         request: HttpRequest,

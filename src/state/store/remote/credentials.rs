@@ -31,11 +31,11 @@ pub(super) struct AwsProgram {
     profile: Option<String>,
     /// The credentials of the machine, if there is no `aws`.
     machine: Option<AwsCredentialProvider>,
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<CachedCredentials>>,
 }
 
-/// Credentials, and when they end.
-type Known = (Arc<AwsCredential>, Option<Timestamp>);
+/// Credentials and the time at which they expire.
+type CachedCredentials = (Arc<AwsCredential>, Option<Timestamp>);
 
 impl fmt::Debug for AwsProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +71,7 @@ impl From<NoCredentials> for Error {
 /// The output of `aws configure export-credentials`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Exported {
+struct ExportedCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: Option<String>,
@@ -169,7 +169,7 @@ impl AwsProgram {
         }
     }
 
-    fn export(&self) -> std::result::Result<Known, NotExported> {
+    fn export(&self) -> std::result::Result<CachedCredentials, NotExported> {
         let mut aws = Command::new("aws");
         aws.args(["configure", "export-credentials", "--format", "process"]);
         if let Some(profile) = &self.profile {
@@ -212,7 +212,7 @@ impl AwsProgram {
             return Err(wrong(said.unwrap_or("it failed without an error message")));
         }
         // Errors quote the text, which holds secrets.
-        let exported: Exported = serde_json::from_slice(&output.stdout)
+        let exported: ExportedCredentials = serde_json::from_slice(&output.stdout)
             .map_err(|_| wrong("`aws` printed no credentials"))?;
         let credential = AwsCredential {
             key_id: exported.access_key_id,

@@ -14,7 +14,7 @@ fn simple() -> Repository {
 }
 
 #[test]
-fn uncommitted_and_untracked_changes_count_unless_they_are_switched_off() {
+fn changed_values_count_uncommitted_changes_unless_switched_off() {
     let repository = simple();
     repository.write("/globals.tm", globals("a = \"2\""));
     assert_snapshot!(repository.list(""), @"a  # changed: globals.tm (uncommitted), environment variable A (env.tm:5), global.a (globals.tm:2); at or below /");
@@ -38,7 +38,7 @@ fn uncommitted_and_untracked_changes_count_unless_they_are_switched_off() {
 }
 
 #[test]
-fn ignored_files_make_no_difference() {
+fn changed_values_skip_ignored_files() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = \"${global.a} ${global.b}\""));
     sandbox.write("/globals.tm", globals("a = \"1\""));
@@ -81,7 +81,7 @@ fn ignored_files_make_no_difference() {
 }
 
 #[test]
-fn what_git_ignores_makes_no_difference() {
+fn changed_values_skip_files_ignored_by_git() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/.gitignore", "local.tm\n");
     sandbox.write("/env.tm", env("A = tm_try(global.local, \"\")"));
@@ -95,7 +95,7 @@ fn what_git_ignores_makes_no_difference() {
 }
 
 #[test]
-fn the_setting_switches_it_off() {
+fn changed_values_are_switched_off_by_a_setting() {
     let repository = simple();
     repository.write("/globals.tm", globals("a = \"2\""));
     let setting = |value: &str| {
@@ -130,7 +130,7 @@ fn the_setting_switches_it_off() {
 }
 
 #[test]
-fn the_setting_belongs_in_the_root() {
+fn changed_values_setting_belongs_in_the_root() {
     let repository = simple();
     repository.write(
         "/a/setting.orch.hcl",
@@ -151,7 +151,7 @@ fn the_setting_belongs_in_the_root() {
 }
 
 #[test]
-fn the_stacks_own_files_are_the_preferred_reason() {
+fn changed_prefers_own_files_as_the_reason() {
     let repository = simple();
     repository.write("/globals.tm", globals("a = \"2\""));
     repository.write("/a/main.tf", "# changed\n");
@@ -160,7 +160,7 @@ fn the_stacks_own_files_are_the_preferred_reason() {
 
 #[cfg(unix)]
 #[test]
-fn a_configuration_file_that_is_a_link_counts_with_its_target() {
+fn changed_counts_the_target_of_a_linked_configuration_file() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = global.a"));
     sandbox.write("/shared/globals", globals("a = \"1\""));

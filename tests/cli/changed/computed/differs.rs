@@ -19,7 +19,7 @@ fn regions() -> Repository {
 }
 
 #[test]
-fn a_global_three_directories_up_selects_the_stacks_that_see_it() {
+fn changed_follows_a_global_of_a_directory_above() {
     let repository = regions();
     repository.write("/org/globals.tm", globals("region = \"secret\""));
     repository.commit();
@@ -27,7 +27,7 @@ fn a_global_three_directories_up_selects_the_stacks_that_see_it() {
 }
 
 #[test]
-fn json_names_the_rule_the_variable_and_the_chain() {
+fn changed_json_names_the_rule_the_variable_and_the_chain() {
     let repository = regions();
     repository.write("/org/globals.tm", globals("region = \"secret\""));
     let output = repository.orch("list --changed --base base --format json");
@@ -69,7 +69,7 @@ fn json_names_the_rule_the_variable_and_the_chain() {
 }
 
 #[test]
-fn why_shows_what_the_environment_is_computed_from() {
+fn changed_environment_is_traced_by_why() {
     let repository = regions();
     repository.write("/org/globals.tm", globals("region = \"c\""));
     assert_snapshot!(repository.orch("why org/team/eu/app --changed --base base"), @"
@@ -112,7 +112,7 @@ fn why_shows_what_the_environment_is_computed_from() {
 }
 
 #[test]
-fn a_variable_that_changes_at_the_root_selects_all_stacks_that_do_not_override_it() {
+fn changed_follows_a_root_variable_unless_overridden() {
     let sandbox = Repository::prepare("a\nb/c\nd");
     sandbox.write("/env.tm", env("A = \"1\""));
     sandbox.write("/b/env.tm", env("A = \"own\""));
@@ -129,7 +129,7 @@ fn a_variable_that_changes_at_the_root_selects_all_stacks_that_do_not_override_i
 }
 
 #[test]
-fn a_variable_that_appears_or_disappears_differs() {
+fn changed_counts_added_and_removed_variables() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/env.tm", env("A = \"1\""));
     let repository = Repository::of(sandbox);
@@ -151,7 +151,7 @@ fn a_variable_that_appears_or_disappears_differs() {
 }
 
 #[test]
-fn a_deleted_file_of_globals_is_named() {
+fn changed_names_a_deleted_file_of_globals() {
     let repository = regions();
     repository.remove("/org/globals.tm");
     assert_snapshot!(repository.changed(), @"org/team/eu/app  # changed: org/globals.tm (uncommitted, deleted), environment variable REGION (env.tm:5), global.place (org/team/globals.tm:2), global.region at the base (org/globals.tm:2); at or below /");
@@ -160,7 +160,7 @@ fn a_deleted_file_of_globals_is_named() {
 }
 
 #[test]
-fn labels_maps_and_objects_are_traced() {
+fn changed_traces_labels_maps_and_objects() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write(
         "/env.tm",
@@ -194,7 +194,7 @@ fn labels_maps_and_objects_are_traced() {
 }
 
 #[test]
-fn an_unset_global_is_a_difference() {
+fn changed_counts_an_unset_global() {
     let sandbox = Repository::prepare("x/a\nb");
     sandbox.write("/env.tm", env("A = tm_try(global.a, \"none\")"));
     sandbox.write("/globals.tm", globals("a = \"1\""));
@@ -204,7 +204,7 @@ fn an_unset_global_is_a_difference() {
 }
 
 #[test]
-fn an_imported_file_concerns_the_stacks_below_the_directory_that_imports_it() {
+fn changed_follows_an_imported_file_below_the_importing_directory() {
     let sandbox = Repository::prepare("x/a\nx/b\nc\nd");
     sandbox.write("/env.tm", env("A = tm_try(global.a, \"none\")"));
     sandbox.write("/shared/globals.hcl", globals("a = \"1\""));
@@ -227,7 +227,7 @@ fn an_imported_file_concerns_the_stacks_below_the_directory_that_imports_it() {
 }
 
 #[test]
-fn a_variable_with_an_error_differs_if_the_error_does() {
+fn changed_compares_errors_of_variables() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = global.missing"));
     let repository = Repository::of(sandbox);
@@ -241,7 +241,7 @@ fn a_variable_with_an_error_differs_if_the_error_does() {
 }
 
 #[test]
-fn tags_of_the_stack_around_reach_the_stacks_in_it() {
+fn changed_follows_tags_of_the_enclosing_stack() {
     let sandbox = Repository::prepare("p\np/a\np/b");
     sandbox.write(
         "/env.tm",
@@ -257,7 +257,7 @@ fn tags_of_the_stack_around_reach_the_stacks_in_it() {
 }
 
 #[test]
-fn hundreds_of_stacks_are_compared() {
+fn changed_compares_hundreds_of_stacks() {
     let stacks: Vec<String> = (0..300)
         .map(|number| format!("s/{}/{number}", number % 7))
         .collect();
@@ -277,7 +277,7 @@ fn hundreds_of_stacks_are_compared() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_imported_through_a_link_counts() {
+fn changed_follows_imports_through_a_link() {
     for (source, target, link) in [
         ("/cfg/l.hcl", "g.hcl", "/cfg/l.hcl"),
         ("/cfg/chain.hcl", "g.hcl", "/cfg/l.hcl"),

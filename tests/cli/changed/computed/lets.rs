@@ -29,7 +29,7 @@ fn project() -> Repository {
 }
 
 #[test]
-fn a_changed_let_selects_the_stacks_whose_environment_it_reaches() {
+fn changed_follows_lets_into_the_environment() {
     let repository = project();
     repository.write(
         "/run.orch.hcl",
@@ -66,7 +66,7 @@ fn a_changed_let_selects_the_stacks_whose_environment_it_reaches() {
 }
 
 #[test]
-fn a_change_is_traced_through_lets() {
+fn changed_traces_a_change_through_lets() {
     let repository = project();
     repository.write("/g.tm", globals("region = \"us\""));
     assert_snapshot!(repository.changed(), @"
@@ -99,7 +99,7 @@ fn a_change_is_traced_through_lets() {
 }
 
 #[test]
-fn a_let_that_is_gone_is_named_as_the_base_has_it() {
+fn changed_names_a_removed_let_of_the_base() {
     let repository = project();
     repository.write(
         "/run.orch.hcl",
@@ -125,7 +125,7 @@ fn a_let_that_is_gone_is_named_as_the_base_has_it() {
 }
 
 #[test]
-fn a_file_that_a_let_reads_is_an_input() {
+fn changed_follows_a_file_read_by_a_let() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/text", "1");
     sandbox.write(
@@ -141,7 +141,7 @@ fn a_file_that_a_let_reads_is_an_input() {
 }
 
 #[test]
-fn a_let_may_use_the_list_of_all_stacks() {
+fn changed_follows_a_let_with_the_list_of_stacks() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/a/run.orch.hcl",

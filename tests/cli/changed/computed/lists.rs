@@ -15,7 +15,7 @@ fn listing() -> Repository {
 }
 
 #[test]
-fn a_stack_that_is_added_changes_the_list() {
+fn changed_list_of_stacks_includes_an_added_stack() {
     let repository = listing();
     repository.write("/z/stack.tm", "stack {}\n");
     assert_snapshot!(repository.changed(), @"
@@ -25,7 +25,7 @@ fn a_stack_that_is_added_changes_the_list() {
 }
 
 #[test]
-fn a_stack_that_is_removed_changes_the_list() {
+fn changed_list_of_stacks_lacks_a_removed_stack() {
     let repository = listing();
     repository.remove("/b/stack.tm");
     assert_snapshot!(repository.changed(), @"
@@ -42,14 +42,14 @@ fn a_stack_that_is_removed_changes_the_list() {
 }
 
 #[test]
-fn a_stack_that_only_changes_is_in_the_list_as_before() {
+fn changed_list_of_stacks_keeps_a_stack_with_other_changes() {
     let repository = listing();
     repository.write("/b/stack.tm", "stack {\n  name = \"x\"\n}\n");
     assert_snapshot!(repository.changed(), @"b  # changed: b/stack.tm (uncommitted); at or below /");
 }
 
 #[test]
-fn stacks_that_a_mark_hides_or_shows_change_the_list() {
+fn changed_list_of_stacks_follows_skip_files() {
     let repository = listing();
     repository.write("/b/.tmskip", "");
     assert_snapshot!(repository.changed(), @"
@@ -68,7 +68,7 @@ fn stacks_that_a_mark_hides_or_shows_change_the_list() {
 }
 
 #[test]
-fn a_new_stack_is_found_by_its_own_files() {
+fn changed_selects_a_new_stack_by_its_files() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = \"${terramate.stack.name}\""));
     let repository = Repository::of(sandbox);
@@ -78,7 +78,7 @@ fn a_new_stack_is_found_by_its_own_files() {
 }
 
 #[test]
-fn a_directory_that_the_base_does_not_have_hands_down_what_is_new() {
+fn changed_follows_configuration_of_a_new_directory() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/env.tm", env("A = tm_try(global.a, \"\")"));
     let repository = Repository::of(sandbox);
@@ -93,7 +93,7 @@ fn a_directory_that_the_base_does_not_have_hands_down_what_is_new() {
 }
 
 #[test]
-fn a_directory_whose_configuration_is_removed_hands_down_nothing() {
+fn changed_follows_removed_configuration_of_a_directory() {
     let sandbox = Repository::prepare("x/y/a\nb");
     sandbox.write("/x/y/env.tm", env("A = \"1\""));
     sandbox.write("/x/y/a/.keep", "");
@@ -103,7 +103,7 @@ fn a_directory_whose_configuration_is_removed_hands_down_nothing() {
 }
 
 #[test]
-fn configuration_that_is_hidden_hands_down_nothing_on_either_side() {
+fn changed_ignores_skipped_configuration_on_both_sides() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/hidden/.tmskip", "");
     sandbox.write("/hidden/globals.tm", globals("a = \"1\""));
@@ -128,7 +128,7 @@ fn configuration_that_is_hidden_hands_down_nothing_on_either_side() {
 }
 
 #[test]
-fn the_list_is_found_where_the_namespace_is_a_value() {
+fn changed_list_of_stacks_counts_in_a_whole_namespace() {
     for list in [
         "[terramate][0].stacks.list",
         "[orch][0].stacks.list",
@@ -160,7 +160,7 @@ fn the_list_is_found_where_the_namespace_is_a_value() {
 }
 
 #[test]
-fn a_stack_that_a_mark_above_no_longer_hides_is_selected() {
+fn changed_selects_a_stack_that_is_no_longer_skipped() {
     let root = "terramate {\n  root = true\n}\n";
     for (mark, text) in [("x/.tmskip", ""), ("x/.orchskip", ""), ("x/root.tm", root)] {
         let sandbox = Repository::prepare("b\nx/a\nx/y/c");
@@ -191,7 +191,7 @@ fn a_stack_that_a_mark_above_no_longer_hides_is_selected() {
 }
 
 #[test]
-fn a_mark_that_is_gone_is_what_has_changed() {
+fn changed_names_a_deleted_skip_file() {
     let sandbox = Repository::prepare("b\nx/a");
     sandbox.write("/x/.tmskip", "");
     let repository = Repository::of(sandbox);

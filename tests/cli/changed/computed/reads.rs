@@ -19,7 +19,7 @@ fn reading() -> Repository {
 }
 
 #[test]
-fn a_file_that_a_global_reads_selects_the_stacks_that_use_it() {
+fn changed_follows_a_file_read_by_a_global() {
     let repository = reading();
     repository.write("/versions/other.txt", "2\n");
     assert_snapshot!(repository.changed(), @"
@@ -73,7 +73,7 @@ fn a_file_that_a_global_reads_selects_the_stacks_that_use_it() {
 }
 
 #[test]
-fn each_stack_reads_its_own_file() {
+fn changed_follows_the_file_that_each_stack_reads() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/env.tm", env("A = global.a"));
     sandbox.write(
@@ -88,7 +88,7 @@ fn each_stack_reads_its_own_file() {
 }
 
 #[test]
-fn added_and_removed_files_count_for_patterns_and_existence_checks() {
+fn changed_follows_file_sets_and_existence_checks() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/env.tm",
@@ -113,7 +113,7 @@ fn added_and_removed_files_count_for_patterns_and_existence_checks() {
 }
 
 #[test]
-fn files_are_read_as_the_base_has_them() {
+fn changed_reads_files_of_the_base() {
     // The path of the file changes. The value may change with it, or not.
     let sandbox = Repository::prepare("a\nb");
     let at = |name: &str| {
@@ -151,7 +151,7 @@ fn files_are_read_as_the_base_has_them() {
 }
 
 #[test]
-fn a_template_and_what_it_reads_count() {
+fn changed_follows_a_template_and_its_reads() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/env.tm",
@@ -164,7 +164,7 @@ fn a_template_and_what_it_reads_count() {
 }
 
 #[test]
-fn what_is_read_and_ignored_does_not_count() {
+fn changed_skips_ignored_reads() {
     let repository = reading();
     let ignore =
         "orch {\n  config {\n    change_detection {\n      ignore = [\"*.txt\"]\n    }\n  }\n}\n";
@@ -197,7 +197,7 @@ fn what_is_read_and_ignored_does_not_count() {
 }
 
 #[test]
-fn the_time_is_the_same_on_both_sides() {
+fn changed_uses_one_time_on_both_sides() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = tm_timestamp()\nB = global.b"));
     sandbox.write("/globals.tm", globals("b = \"1\""));
@@ -210,7 +210,7 @@ fn the_time_is_the_same_on_both_sides() {
 }
 
 #[test]
-fn a_file_outside_the_project_is_not_an_input() {
+fn changed_ignores_files_outside_of_the_project() {
     let sandbox = Repository::prepare("a");
     sandbox.write(
         "/env.tm",
@@ -226,7 +226,7 @@ fn a_file_outside_the_project_is_not_an_input() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_is_read_through_a_link_counts() {
+fn changed_follows_reads_through_a_link() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = tm_file(\"../link\")"));
     sandbox.write("/data/text", "1");
@@ -237,7 +237,7 @@ fn a_file_that_is_read_through_a_link_counts() {
 }
 
 #[test]
-fn files_that_attributes_read_are_inputs() {
+fn changed_follows_files_read_by_attributes() {
     let sandbox = Repository::prepare("b");
     sandbox.write(
         "/a/stack.tm",
@@ -281,7 +281,7 @@ fn files_that_attributes_read_are_inputs() {
 }
 
 #[test]
-fn what_a_template_in_a_string_reads_counts() {
+fn changed_follows_reads_of_a_string_template() {
     let sandbox = Repository::prepare("a\nb");
     let template = "tm_templatestring(\"$${file(\\\"../d/f\\\")}\", {})";
     sandbox.write("/a/env.tm", env(&format!("A = {template}")));

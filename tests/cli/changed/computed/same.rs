@@ -17,14 +17,14 @@ fn simple() -> Repository {
 }
 
 #[test]
-fn the_same_value_selects_nothing() {
+fn changed_ignores_an_equal_value() {
     let repository = simple();
     repository.write("/globals.tm", globals("a = \"${\"1\"}\"\n  b = 2"));
     nothing_changes(&repository);
 }
 
 #[test]
-fn a_definition_that_moves_selects_nothing() {
+fn changed_ignores_a_moved_definition() {
     let repository = simple();
     repository.remove("/globals.tm");
     repository.write("/x/globals.tm", globals("a = \"1\""));
@@ -36,14 +36,14 @@ fn a_definition_that_moves_selects_nothing() {
 }
 
 #[test]
-fn a_global_that_nothing_uses_selects_nothing() {
+fn changed_ignores_an_unused_global() {
     let repository = simple();
     repository.write("/more.tm", globals("broken = global.missing\n  c = 3"));
     nothing_changes(&repository);
 }
 
 #[test]
-fn what_is_overridden_selects_nothing() {
+fn changed_ignores_an_overridden_value() {
     let repository = simple();
     repository.write("/x/globals.tm", globals("a = \"1\""));
     repository.write("/globals.tm", globals("a = \"2\""));
@@ -51,7 +51,7 @@ fn what_is_overridden_selects_nothing() {
 }
 
 #[test]
-fn the_environment_of_the_host_is_the_same_on_both_sides() {
+fn changed_uses_the_host_environment_on_both_sides() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = \"${env.HOME}/x\""));
     let repository = Repository::of(sandbox);
@@ -60,7 +60,7 @@ fn the_environment_of_the_host_is_the_same_on_both_sides() {
 }
 
 #[test]
-fn the_same_error_on_both_sides_selects_nothing() {
+fn changed_ignores_the_same_error_on_both_sides() {
     let sandbox = Repository::prepare("a");
     sandbox.write("/env.tm", env("A = global.missing"));
     let repository = Repository::of(sandbox);
@@ -69,7 +69,7 @@ fn the_same_error_on_both_sides_selects_nothing() {
 }
 
 #[test]
-fn a_broken_environment_elsewhere_is_not_reported_by_a_list() {
+fn changed_list_does_not_report_a_broken_environment_elsewhere() {
     let sandbox = Repository::prepare("a\nb");
     sandbox.write("/a/env.tm", env("A = global.missing"));
     sandbox.write("/env.tm", env("B = \"1\""));

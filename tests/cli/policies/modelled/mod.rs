@@ -139,11 +139,11 @@ fn check_random(resumes: usize) {
 }
 
 #[test]
-fn a_workflow_goes_as_the_model_says() {
+fn policy_workflow_matches_the_model() {
     check_random(0);
 }
 
 #[test]
-fn a_workflow_that_is_killed_and_resumed_goes_as_the_model_says() {
+fn resume_of_a_killed_workflow_matches_the_model() {
     check_random(3);
 }

@@ -46,7 +46,7 @@ enum Evidence {
 
 /// How a stack of the tree stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum StackStatus {
     Never,
     Pending,
     Failed,
@@ -54,12 +54,12 @@ enum Standing {
     Applied,
 }
 
-impl Standing {
+impl StackStatus {
     fn word(self) -> &'static str {
         match self {
-            Standing::Never | Standing::Pending => "pending",
-            Standing::Failed | Standing::Tainted => "failed",
-            Standing::Applied => "applied",
+            StackStatus::Never | StackStatus::Pending => "pending",
+            StackStatus::Failed | StackStatus::Tainted => "failed",
+            StackStatus::Applied => "applied",
         }
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct Model<'s> {
     /// The key of each stack of the tree that is recorded.
     keys: BTreeMap<usize, usize>,
     evidence: BTreeMap<usize, Evidence>,
-    standings: BTreeMap<usize, Standing>,
+    statuses: BTreeMap<usize, StackStatus>,
     ahead: BTreeMap<usize, Why>,
 }
 
@@ -173,13 +173,13 @@ impl<'s> Model<'s> {
             in_head: ancestors(&scene.commits, scene.head),
             keys,
             evidence: BTreeMap::new(),
-            standings: BTreeMap::new(),
+            statuses: BTreeMap::new(),
             ahead: BTreeMap::new(),
         };
         for &path in &model.tree() {
-            let standing = model.standing(path);
-            model.standings.insert(path, standing);
-            if standing != Standing::Applied
+            let status = model.status(path);
+            model.statuses.insert(path, status);
+            if status != StackStatus::Applied
                 && let Some(why) = model.is_ahead(path)?
             {
                 model.ahead.insert(path, why);
@@ -225,21 +225,21 @@ impl<'s> Model<'s> {
         ]
     }
 
-    fn standing(&self, path: usize) -> Standing {
+    fn status(&self, path: usize) -> StackStatus {
         let Some(entry) = self.entry(path) else {
-            return Standing::Never;
+            return StackStatus::Never;
         };
         if entry.is_interrupted {
-            return Standing::Failed;
+            return StackStatus::Failed;
         }
         if entry.is_tainted {
-            return Standing::Tainted;
+            return StackStatus::Tainted;
         }
         if entry.last.is_some_and(|(succeeded, _)| !succeeded) {
-            return Standing::Failed;
+            return StackStatus::Failed;
         }
         let Some(applied) = &entry.applied else {
-            return Standing::Never;
+            return StackStatus::Never;
         };
         let clean = if applied.is_dirty {
             applied.seen
@@ -251,12 +251,12 @@ impl<'s> Model<'s> {
                 let steps = self.steps(commit);
                 let same = same(&steps);
                 if changed(&self.scene.working, &steps, &same).contains(&path) {
-                    Standing::Pending
+                    StackStatus::Pending
                 } else {
-                    Standing::Applied
+                    StackStatus::Applied
                 }
             }
-            _ => Standing::Pending,
+            _ => StackStatus::Pending,
         }
     }
 
@@ -345,7 +345,7 @@ impl<'s> Model<'s> {
             let steps = self.steps(base);
             changed(&self.scene.working, &steps, &same(&steps)).contains(&path)
         });
-        has_changed && passes(path, block.is_tagged, self.standings[&path].word(), request)
+        has_changed && passes(path, block.is_tagged, self.statuses[&path].word(), request)
     }
 
     fn missing_passes(&self, key: usize, request: &Request) -> bool {
@@ -583,11 +583,11 @@ impl<'s> Model<'s> {
     /// What is done with a stack of the tree that is not blocked.
     fn action(&self, path: usize, is_moved: bool, request: &Request) -> &'static str {
         let block = self.block(path);
-        let standing = self.standings[&path];
+        let status = self.statuses[&path];
         if block.is_read {
             return "read";
         }
-        let is_on_record = is_moved || standing != Standing::Never;
+        let is_on_record = is_moved || status != StackStatus::Never;
         let finds_something = match block.driver {
             Driver::Empty | Driver::Vacant => false,
             Driver::Eager => true,
@@ -605,7 +605,7 @@ impl<'s> Model<'s> {
             }
             Mode::Normal => {}
         }
-        if standing == Standing::Tainted && is_on_record {
+        if status == StackStatus::Tainted && is_on_record {
             return match block.driver {
                 // Nothing is left to be replaced, and nothing is to be created.
                 Driver::Empty | Driver::Vacant => "adopt",
@@ -614,7 +614,7 @@ impl<'s> Model<'s> {
                 _ => "replace",
             };
         }
-        if standing == Standing::Applied {
+        if status == StackStatus::Applied {
             return "no-op";
         }
         match block.driver {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::order;
 use super::super::repository::Repository;
 use super::super::scene::{Block, Content, Driver, PATHS, Record, Seen, Snapshot};
-use super::{Evidence, Expected, Model, Places, Standing, Why, why};
+use super::{Evidence, Expected, Model, Places, StackStatus, Why, why};
 
 /// A stack that goes, if nothing keeps it.
 #[derive(Debug, Clone)]
@@ -248,7 +248,7 @@ impl Model<'_> {
                 .map(|other| format!("it has the same recorded backend as {}", PATHS[*other]));
             let unknown = self.tree().into_iter().filter(|&path| {
                 let block = self.block(path);
-                let is_recorded = self.standings[&path] == Standing::Applied
+                let is_recorded = self.statuses[&path] == StackStatus::Applied
                     && self
                         .entry(path)
                         .is_some_and(|entry| entry.backend.is_some());

@@ -24,7 +24,7 @@ use orch::plan::planner::EndedOutput;
 use orch::printable::printable;
 use orch::project::attempt::Attempts;
 use orch::record::logs::Logs;
-use orch::report::{CommandLines, Folding, Groups, Progress, RunLogs, RunText, StreamWriters};
+use orch::report::{CommandLines, FoldingStyle, Groups, Progress, RunLogs, RunText, StreamWriters};
 use orch::run::event::{RunEvent, Sink, Turns};
 use orch::run::execute::{Outlet, OutputKeeper, Streams, Task};
 use orch::run::own_process::{KEEPER, own_process};
@@ -133,10 +133,10 @@ impl OutputMode {
 /// Returns whether this is a CI job: no one answers prompts, and the log is read later.
 pub(in crate::program::commands) fn is_unattended() -> bool {
     let is_ci = env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&&*value));
-    match Folding::detect(|name| env::var(name).ok()) {
+    match FoldingStyle::detect(|name| env::var(name).ok()) {
         // Its jobs have a terminal.
-        Folding::Buildkite => true,
-        Folding::None if !is_ci => false,
+        FoldingStyle::Buildkite => true,
+        FoldingStyle::None if !is_ci => false,
         _ => !io::stdin().is_terminal(),
     }
 }
@@ -162,11 +162,11 @@ pub(in crate::program::commands) enum Output {
         /// The id of the run, if it is recorded.
         run: Option<String>,
     },
-    Captured(Captured),
+    Captured(CapturedDisplay),
 }
 
 /// The display of a run with captured output.
-pub(in crate::program::commands) struct Captured {
+pub(in crate::program::commands) struct CapturedDisplay {
     show: OutputFilter,
     outlet: Outlet,
     logs: Arc<RunLogs>,
@@ -214,13 +214,13 @@ impl Output {
         let err_is_terminal = io::stderr().is_terminal();
         let writers = Arc::new(Mutex::new(console::writers()));
         // Buildkite's jobs have a terminal, and still a log that folds.
-        let folding = match Folding::detect(|name| env::var(name).ok()) {
-            Folding::Buildkite => Folding::Buildkite,
-            _ if err_is_terminal => Folding::None,
+        let folding = match FoldingStyle::detect(|name| env::var(name).ok()) {
+            FoldingStyle::Buildkite => FoldingStyle::Buildkite,
+            _ if err_is_terminal => FoldingStyle::None,
             folding => folding,
         };
         let has_progress = err_is_terminal
-            && folding == Folding::None
+            && folding == FoldingStyle::None
             && env::var_os("TERM").is_none_or(|kind| kind != "dumb")
             && shown.jobs.get() > 1
             && !shown.is_quiet
@@ -247,7 +247,7 @@ impl Output {
         let printer = thread::Builder::new()
             .spawn(move || printer.print(&messages))
             .context("failed to start the thread that prints")?;
-        Ok(Output::Captured(Captured {
+        Ok(Output::Captured(CapturedDisplay {
             show,
             outlet,
             logs,

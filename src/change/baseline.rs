@@ -9,8 +9,8 @@ use crate::path::StackPath;
 
 /// The base of a comparison.
 #[derive(Debug, Clone)]
-pub struct Since {
-    pub base: SinceBase,
+pub struct Baseline {
+    pub base: ChangeBase,
     /// The stacks removed since the base, by path.
     pub removed: Vec<StackPath>,
     /// Whether repository files outside of the project differ too; these select nothing.
@@ -18,17 +18,17 @@ pub struct Since {
 }
 
 #[derive(Debug, Clone)]
-pub enum SinceBase {
+pub enum ChangeBase {
     Commit(Base),
     Applied(AppliedBase),
 }
 
 /// To follow "since".
-impl fmt::Display for SinceBase {
+impl fmt::Display for ChangeBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SinceBase::Commit(base) => f.write_str(base.commit.short()),
-            SinceBase::Applied(_) => f.write_str("the last apply"),
+            ChangeBase::Commit(base) => f.write_str(base.commit.short()),
+            ChangeBase::Applied(_) => f.write_str("the last apply"),
         }
     }
 }

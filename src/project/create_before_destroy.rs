@@ -1,11 +1,11 @@
-//! Stacks that have `create_before_destroy` because of others. This module doesn't know how it spreads.
+//! Stacks that have `create_before_destroy` because a dependent has it. `selection` finds them.
 
 use crate::path::StackPath;
 use crate::source::Span;
 
-/// From where `create_before_destroy` extends to a stack: something that runs after it.
+/// `create_before_destroy` of a stack that a dependent forces on it, as in Terraform.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MadeFirst {
+pub struct ForcedCreateBeforeDestroy {
     /// The stack that has the rule.
     pub from: StackPath,
     /// The place of the rule, if it is in the project.

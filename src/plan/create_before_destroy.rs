@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::path::StackPath;
 use crate::plan::order::NamedConstraints;
 use crate::project::stack::StackIndex;
-use crate::project::{MadeFirst, Project};
+use crate::project::{ForcedCreateBeforeDestroy, Project};
+use crate::selection::create_before_destroy::reached;
 use crate::selection::graph::Graph;
-use crate::selection::made_first::reached;
 use crate::source::Span;
 use crate::state::document::Document;
 
@@ -45,9 +45,9 @@ pub fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Docum
             continue;
         }
         let (from, span) = sources[&source].clone();
-        let extended = MadeFirst { from, span };
+        let extended = ForcedCreateBeforeDestroy { from, span };
         project
-            .made_first
+            .forced_create_before_destroy
             .entry(StackIndex::new(node))
             .or_insert(extended);
     }

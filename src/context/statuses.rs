@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use super::{ChangeQuery, Context, GitSnapshot, MARK_ROOT, Opened, exact_status};
+use super::{ChangeQuery, Context, GitSnapshot, MARK_ROOT, OpenedState, exact_status};
 use crate::change::base::{
     BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
 use crate::change::{
-    CountedStates, CurrentProject, InputDigests, NoProof, SinceBase, Standings, UncommittedChanges,
-    digests as digests_of, standings,
+    ChangeBase, CountedStates, CurrentProject, InputDigests, NoProof, StackStatuses,
+    UncommittedChanges, digests as digests_of, stack_statuses,
 };
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
 use crate::git::{ChangedFile, FileState, GitError};
@@ -33,7 +33,7 @@ const FETCH_FAILED: &str = "failed to fetch the default branch";
 
 const MAX_NAMED: usize = 3;
 
-pub(super) struct Digested {
+pub(super) struct CountedDigests {
     digests: Rc<InputDigests>,
     /// Which kinds of uncommitted changes count.
     counted: CountedStates,
@@ -66,34 +66,38 @@ impl Context {
     }
 
     /// Returns the statuses of the stacks. `change` says which changes count; its base is noted.
-    pub fn read_standings(
+    pub fn read_statuses(
         &mut self,
         change: Option<&ChangeQuery>,
         explains: bool,
-    ) -> Result<Standings> {
+    ) -> Result<StackStatuses> {
         let counted = self.counted(change);
         let document = self.read_and_digest(counted)?;
         if change.is_some() {
             self.note_namesake()?;
         }
         let address = self.opened()?.backend.address();
-        let standings = self.standings_in(&document, address, counted, explains)?;
+        let statuses = self.statuses_in(&document, address, counted, explains)?;
         if change.is_some() {
-            self.report_base(&SinceBase::Applied(standings.base.clone()));
-            note_absent(&self.notices, &standings);
+            self.report_base(&ChangeBase::Applied(statuses.base.clone()));
+            note_absent(&self.notices, &statuses);
         }
-        Ok(standings)
+        Ok(statuses)
     }
 
     /// Returns the state of the project, opened once.
-    pub fn opened(&mut self) -> Result<&mut Opened> {
+    pub fn opened(&mut self) -> Result<&mut OpenedState> {
         if self.state.opened.is_none() {
             let config = state_config(&self.project, &self.notices)?;
             if self.rule == RootRule::WorkingDirectory {
                 let what = "no state: nothing marks the root of a project here";
                 return Err(Error::refused(what).hint(MARK_ROOT));
             }
-            self.state.opened = Some(Opened::new(&self.project, config, self.notices.clone())?);
+            self.state.opened = Some(OpenedState::new(
+                &self.project,
+                config,
+                self.notices.clone(),
+            )?);
         }
         Ok(self.state.opened.as_mut().expect("it has just been opened"))
     }
@@ -126,7 +130,7 @@ impl Context {
         if checked.is_err() && self.state.fetches_seen && digested.is_ok() {
             // Fetched commits may show that the recorded stacks belong to this project.
             let address = opened.backend.address();
-            self.standings_in(&document, address, counted, false)?;
+            self.statuses_in(&document, address, counted, false)?;
             let opened = self.state.opened.as_mut().context("it has been opened")?;
             opened.reopen_repository(&self.workspace.project)?;
             checked = opened.check_stacks(&self.workspace.project, &document);
@@ -160,13 +164,13 @@ impl Context {
     }
 
     /// Returns the statuses of the stacks according to the document at an address.
-    pub fn standings_in(
+    pub fn statuses_in(
         &mut self,
         document: &Document,
         address: String,
         counted: CountedStates,
         explains: bool,
-    ) -> Result<Standings> {
+    ) -> Result<StackStatuses> {
         self.digest(counted)?;
         let found = self.compare(document, address.clone(), counted, explains)?;
         if !std::mem::take(&mut self.state.fetches_seen) || found.missing.is_empty() {
@@ -227,7 +231,7 @@ impl Context {
         address: String,
         counted: CountedStates,
         explains: bool,
-    ) -> Result<Standings> {
+    ) -> Result<StackStatuses> {
         let failed = "failed to compare the stacks with the state";
         let digests = &self
             .state
@@ -235,10 +239,10 @@ impl Context {
             .as_ref()
             .context("digests were made")?
             .digests;
-        let standings = self.with_present(counted, |present| {
-            standings(present, digests, document, address, explains)
+        let statuses = self.with_present(counted, |present| {
+            stack_statuses(present, digests, document, address, explains)
         });
-        standings?.context(failed)
+        statuses?.context(failed)
     }
 
     /// Calls a function with the project as it is on disk. Git must have been read.
@@ -317,7 +321,7 @@ impl Context {
             self.problems.diagnostics.append(&mut problems.diagnostics);
             self.problems.errors.append(&mut problems.errors);
         }
-        self.state.digested = Some(Digested {
+        self.state.digested = Some(CountedDigests {
             digests: Rc::new(digests),
             counted,
         });
@@ -395,12 +399,12 @@ impl Context {
         let Some(recorded) = &query.recorded else {
             return Ok(None);
         };
-        let address = recorded.standings.base.address.clone();
+        let address = recorded.statuses.base.address.clone();
         let counted = recorded.counted;
-        let standings = self.standings_in(document, address, counted, false)?;
+        let statuses = self.statuses_in(document, address, counted, false)?;
         let mut query = query.clone();
         if let Some(recorded) = &mut query.recorded {
-            recorded.standings = standings;
+            recorded.statuses = statuses;
         }
         Ok(Some(query))
     }
@@ -425,8 +429,8 @@ fn is_written_by_tools(path: &ProjectPath) -> bool {
 }
 
 /// Notes the recorded stacks that this commit lacks without proof of removal.
-fn note_absent(notices: &Notices, standings: &Standings) {
-    let missing = standings.missing.iter();
+fn note_absent(notices: &Notices, statuses: &StackStatuses) {
+    let missing = statuses.missing.iter();
     let absent: Vec<(&String, &NoProof)> = missing
         .filter_map(|(key, missing)| Some((key, missing.evidence.as_ref().err()?)))
         .collect();
@@ -452,8 +456,8 @@ fn note_absent(notices: &Notices, standings: &Standings) {
 
 /// Returns the arguments of the `git fetch` for the commits that may prove a removal, if any are
 /// missing.
-fn missing_history(standings: &Standings) -> Option<Vec<String>> {
-    let missing = standings.missing.values();
+fn missing_history(statuses: &StackStatuses) -> Option<Vec<String>> {
+    let missing = statuses.missing.values();
     let fetches = missing.filter_map(|missing| missing.evidence.as_ref().err()?.fetch());
     let mut arguments: Vec<String> = Vec::new();
     for fetch in fetches {

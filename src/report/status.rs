@@ -3,25 +3,25 @@
 use serde::Serialize;
 
 use super::changes::{CauseJson, cause_text};
-use crate::change::{ChangeCause, Difference, Pending, Standing};
+use crate::change::{ChangeCause, Difference, Pending, StackStatus};
 use crate::git::CommitId;
 
 /// How many parts that differ are named; JSON has all.
 const MAX_PARTS: usize = 5;
 
-pub(super) fn standing_text(standing: &Standing) -> String {
-    let word = standing.status().word();
-    match why_text(standing) {
+pub(super) fn status_text(status: &StackStatus) -> String {
+    let word = status.kind().word();
+    match why_text(status) {
         Some(why) => format!("{word}: {why}"),
         None => word.to_owned(),
     }
 }
 
 /// Returns the reason for the status of a stack, if there is more to say than the word.
-pub(super) fn why_text(standing: &Standing) -> Option<String> {
-    match standing {
-        Standing::Failed(why) => Some((*why).to_owned()),
-        Standing::Pending(pending) => Some(match pending {
+pub(super) fn why_text(status: &StackStatus) -> Option<String> {
+    match status {
+        StackStatus::Failed(why) => Some((*why).to_owned()),
+        StackStatus::Pending(pending) => Some(match pending {
             Pending::NeverApplied => "never applied".to_owned(),
             Pending::Unknown(why) => why.clone(),
             Pending::Differs(difference) => difference_text(difference),
@@ -35,7 +35,10 @@ pub(super) fn why_text(standing: &Standing) -> Option<String> {
             Pending::Triggered(file) => format!("triggered ({})", file.relative()),
             Pending::Generation { of, now } => format!("{of} now has generation {now}"),
         }),
-        Standing::Running | Standing::Applied | Standing::Removed | Standing::Absent => None,
+        StackStatus::Running
+        | StackStatus::Applied
+        | StackStatus::Removed
+        | StackStatus::Absent => None,
     }
 }
 
@@ -69,7 +72,7 @@ fn difference_text(difference: &Difference) -> String {
 }
 
 #[derive(Serialize)]
-pub(super) struct StandingJson<'a> {
+pub(super) struct StatusJson<'a> {
     status: &'static str,
     /// The commit that was applied, if its inputs differ from that.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,16 +85,16 @@ pub(super) struct StandingJson<'a> {
     cause: Option<CauseJson<'a>>,
 }
 
-impl<'a> StandingJson<'a> {
-    pub(super) fn new(standing: &'a Standing) -> Self {
-        let difference = match standing {
-            Standing::Pending(Pending::Differs(difference)) => Some(difference),
+impl<'a> StatusJson<'a> {
+    pub(super) fn new(status: &'a StackStatus) -> Self {
+        let difference = match status {
+            StackStatus::Pending(Pending::Differs(difference)) => Some(difference),
             _ => None,
         };
         let cause: Option<&ChangeCause> = difference.and_then(|it| it.cause.as_ref());
         let applied = difference.and_then(|it| it.since.as_ref());
-        StandingJson {
-            status: standing.status().word(),
+        StatusJson {
+            status: status.kind().word(),
             applied: applied.map(CommitId::as_str),
             parts: difference.map_or(&[], |it| &it.parts),
             cause: cause.map(CauseJson::new),

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::project::stack::StackIndex;
-use crate::project::{MadeFirst, Project};
+use crate::project::{ForcedCreateBeforeDestroy, Project};
 use crate::selection::graph::{Graph, Precedence};
 
 /// Extends the rule to the dependencies of every stack that has it, and reports each stack whose own block
@@ -19,7 +19,7 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
     let sources: Vec<usize> = project
         .stacks
         .iter()
-        .filter(|(stack, _)| says_so(project, *stack))
+        .filter(|(stack, _)| declares_rule(project, *stack))
         .map(|(stack, _)| stack.get())
         .collect();
     let back = Precedence::new(graph).reversed();
@@ -47,12 +47,14 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
                     .help("remove one of the two"),
             );
         }
-        project.made_first.insert(stack, MadeFirst { from, span });
+        project
+            .forced_create_before_destroy
+            .insert(stack, ForcedCreateBeforeDestroy { from, span });
     }
 }
 
 /// Returns whether a stack itself declares the rule.
-fn says_so(project: &Project, stack: StackIndex) -> bool {
+fn declares_rule(project: &Project, stack: StackIndex) -> bool {
     let rule = project.rules_of(stack).create_before_destroy;
     rule.is_some_and(|rule| rule.value && rule.from.is_none())
 }

@@ -47,7 +47,7 @@ fn adopted() -> Repository {
 }
 
 /// The recorded stacks, each with its status and the reason for it.
-fn standings(repository: &Repository) -> Vec<String> {
+fn statuses(repository: &Repository) -> Vec<String> {
     let list = repository.orch("state list --format json").json();
     let stacks = list["stacks"].as_array().unwrap().iter();
     let line = |stack: &Value| {
@@ -60,7 +60,7 @@ fn standings(repository: &Repository) -> Vec<String> {
 
 /// Those that are not as they were applied.
 fn others(repository: &Repository) -> Vec<String> {
-    let mut all = standings(repository);
+    let mut all = statuses(repository);
     all.retain(|line| !line.ends_with(" applied"));
     // Commits differ each time.
     let without_commit = |line: String| match line.split_once(" from ") {
@@ -74,7 +74,7 @@ fn others(repository: &Repository) -> Vec<String> {
 fn adopted_stacks_are_on_record_as_applied_at_head() {
     let repository = adopted();
     assert_eq!(
-        standings(&repository),
+        statuses(&repository),
         [
             "/app applied",
             "/base applied",
@@ -111,7 +111,7 @@ fn adopted_stacks_are_on_record_as_applied_at_head() {
 }
 
 #[test]
-fn what_differs_from_what_was_applied_is_pending_and_named_by_part() {
+fn status_pending_names_the_inputs_that_differ() {
     let repository = adopted();
     repository.write("/mods/x/main.tf", "variable \"a\" {}\n");
     repository.write("/watched/dev.txt", "1");
@@ -151,7 +151,7 @@ fn what_differs_from_what_was_applied_is_pending_and_named_by_part() {
 }
 
 #[test]
-fn a_trigger_asks_once() {
+fn status_pending_by_a_trigger_ends_with_the_apply() {
     let repository = adopted();
     assert_eq!(
         repository.orch("trigger 'net[\"dev\"]' --reason x").code(),
@@ -192,7 +192,7 @@ fn failed_and_interrupted_stacks_come_before_what_differs() {
 }
 
 #[test]
-fn a_stack_that_is_gone_was_removed_if_history_says_so() {
+fn status_removed_needs_proof_in_the_history() {
     let repository = adopted();
     repository.git("rm -q -r app");
     assert_eq!(others(&repository), ["/app absent"], "HEAD has it still");
@@ -224,7 +224,7 @@ fn a_stack_that_is_gone_was_removed_if_history_says_so() {
 }
 
 #[test]
-fn only_what_is_committed_is_adopted() {
+fn state_adopt_refuses_uncommitted_inputs() {
     let repository = adopted();
     repository.write("/mods/x/main.tf", "variable \"a\" {}\n");
     let before = repository.read("/.orch/state/default.json");
@@ -246,7 +246,7 @@ fn only_what_is_committed_is_adopted() {
     assert_eq!(repository.read("/.orch/state/default.json"), before);
     assert_snapshot!(repository.orch("state adopt --no-verify --tags none"), @"
     [stderr]
-    note: in `--tags`: no stack of the project carries the tag `none`
+    note: in `--tags`: no stack of the project has the tag `none`
     note: no stack at or below `/` passes the tag filters
     ");
 }

@@ -1,0 +1,338 @@
+//! `orch export`: a run as the pipeline of an engine, and the work order of its jobs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::context::{Context, FoundMove, follow_all};
+use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
+use crate::export::{
+    Engine, ExportError, JobGraph, Jobs, OrderedOperation, OrderedRun, OrderedTurn, Pipeline,
+    Shape, Task, Template, TurnToPack, WorkOrder,
+};
+use crate::git::{GitError, Repository};
+use crate::plan::entry::PlanEntry;
+use crate::plan::{PlannedOperation, SavedPlan};
+use crate::printable::{count, printable};
+use crate::record::journal::{Argument, SettingsRecord};
+use crate::run::order::{Direction, RunOrder};
+use crate::run::request::{head, new_id, past_applies, past_durations};
+use crate::run::run_command::RunCommand;
+use crate::run::schedule::OnError;
+use crate::run::settings::RunSettings;
+use crate::selection::graph::digest;
+use crate::selection::select::Selection;
+
+/// How many jobs run at once unless a flag says so.
+const USUAL_JOBS: usize = 20;
+
+/// The same for `make`, which starts jobs at no cost and runs as many as its own `-j` allows.
+const USUAL_JOBS_OF_MAKE: usize = 64;
+
+/// How a run becomes a pipeline.
+pub struct ExportOptions {
+    pub engine: Engine,
+    /// How many jobs run at once, at most.
+    pub jobs: Option<NonZeroUsize>,
+    /// The number of equal workers, instead of jobs with stacks of their own.
+    pub workers: Option<NonZeroUsize>,
+    pub template: Template,
+    /// The file of the work order, as the user wrote it.
+    pub order: String,
+    pub settings: RunSettings,
+}
+
+/// The command of `orch run` that is exported.
+pub struct ExportedCommand {
+    pub words: Vec<OsString>,
+    pub is_eval: bool,
+    pub is_reverse: bool,
+    pub allows_rollback: bool,
+}
+
+/// A pipeline, and the work order that its jobs read.
+pub struct Export {
+    pub pipeline: Pipeline,
+    pub order: WorkOrder,
+}
+
+/// What is known about a run before it has jobs.
+struct RunToExport {
+    task: Task,
+    on_error: OnError,
+    turns: Vec<OrderedTurn>,
+    edges: Vec<(usize, usize)>,
+    order_only: Vec<(usize, usize)>,
+    durations: HashMap<String, Duration>,
+}
+
+impl Context {
+    /// Exports a command in the selected stacks. No cycle touches them.
+    pub fn export_command(
+        &self,
+        options: &ExportOptions,
+        command: &ExportedCommand,
+        selection: &Selection,
+    ) -> Result<Export> {
+        let order = RunOrder::new(&self.graph, selection);
+        let direction = if command.is_reverse {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        };
+        let sequence = order.sequence_of_turns(direction);
+        let words = command.words.clone();
+        let run_command = if command.is_eval {
+            RunCommand::evaluated(words, [])
+        } else {
+            RunCommand::plain(words)
+        };
+        let turn = |stack| OrderedTurn {
+            stack: self.project.stacks[stack].path.clone(),
+            operation: OrderedOperation::Run,
+        };
+        let run = RunToExport {
+            task: Task::Command {
+                words: command.words.iter().cloned().map(Argument).collect(),
+                eval: command.is_eval,
+                reverse: command.is_reverse,
+                allow_rollback: command.allows_rollback,
+            },
+            on_error: options.settings.on_error(),
+            edges: order.edges(direction, &sequence),
+            order_only: Vec::new(),
+            turns: sequence.into_iter().map(turn).collect(),
+            durations: past_durations(&self.project.root, &run_command),
+        };
+        self.export(options, run)
+    }
+
+    /// Exports the apply of a saved plan. `file` is its name as the user wrote it, and `sha256` the
+    /// digest of its content.
+    pub fn export_plan(
+        &mut self,
+        options: &ExportOptions,
+        saved: &SavedPlan,
+        file: &OsStr,
+        sha256: String,
+    ) -> Result<Export> {
+        let plan = &saved.plan;
+        let is_missing =
+            |it: &&PlanEntry| it.removed.is_none() && self.project.stacks.find(&it.stack).is_none();
+        if let Some(entry) = plan.entries.iter().find(is_missing) {
+            let stack = printable(entry.stack.as_str());
+            let problem = format!("the plan has the stack `{stack}`, which is not in the project");
+            let hint = "check out the commit that was planned, or make a new plan";
+            return Err(Error::refused(problem).hint(hint));
+        }
+        let destroys = plan.operations.iter().any(|it| it.destroys);
+        let document = if destroys && self.project.settings.state.is_some() {
+            let mut document = self.opened()?.read_once()?;
+            let moves: Vec<FoundMove> = saved.moves();
+            follow_all(&self.project.stacks, &moves, &mut document);
+            Some(document)
+        } else {
+            None
+        };
+        let order = plan.order(&self.project, &self.graph, document.as_ref());
+        let operations = order.operations(&self.project);
+        let precedence = &order.order.precedence;
+        let all = (0..precedence.n_nodes()).flat_map(|from| {
+            let successors = precedence.successors(from).iter();
+            successors.map(move |to| ((from, to.node as usize), to.spreads_failure))
+        });
+        let (mut edges, mut order_only) = (Vec::new(), Vec::new());
+        for (edge, spreads_failure) in all {
+            if spreads_failure {
+                edges.push(edge);
+            } else {
+                order_only.push(edge);
+            }
+        }
+        let turn = |it: &PlannedOperation| OrderedTurn {
+            stack: it.stack.clone(),
+            operation: if it.destroys {
+                OrderedOperation::Destroy
+            } else {
+                OrderedOperation::Apply
+            },
+        };
+        let run = RunToExport {
+            task: Task::Plan {
+                id: plan.id.clone(),
+                sha256,
+                file: Argument(file.to_owned()),
+            },
+            on_error: options.settings.on_error.unwrap_or(OnError::SkipDependents),
+            turns: operations.iter().map(turn).collect(),
+            edges,
+            order_only,
+            durations: past_applies(&self.project.root),
+        };
+        self.export(options, run)
+    }
+
+    fn export(&self, options: &ExportOptions, run: RunToExport) -> Result<Export> {
+        let engine = options.engine;
+        let root = &self.project.root;
+        let to_pack = |turn: &OrderedTurn| {
+            let known = run.durations.get(turn.stack.as_str());
+            TurnToPack {
+                key: turn.key(),
+                milliseconds: known.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+            }
+        };
+        let to_pack: Vec<TurnToPack> = run.turns.iter().map(to_pack).collect();
+        let usual = match engine {
+            Engine::Make => USUAL_JOBS_OF_MAKE,
+            Engine::Gitlab | Engine::Github | Engine::Buildkite => USUAL_JOBS,
+        };
+        let jobs = options.jobs.or(NonZeroUsize::new(usual));
+        let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
+        let edges = [&run.edges[..], &run.order_only].concat();
+        let graph = match options.workers {
+            Some(_) => None,
+            None => {
+                let reserved = options.template.n_needs();
+                Some(JobGraph::new(
+                    engine,
+                    &to_pack,
+                    &edges,
+                    jobs,
+                    options.settings.jobs(),
+                    reserved,
+                ))
+            }
+        };
+        let directory = self.directory_of_jobs(engine)?;
+        let shape = Shape {
+            engine,
+            jobs: match (&graph, options.workers) {
+                (Some(graph), _) => Jobs::Graph(graph),
+                (None, workers) => Jobs::Workers(workers.unwrap_or(NonZeroUsize::MIN)),
+            },
+            order: plain("the name of the work order", &options.order)?,
+            directory: directory.as_deref(),
+            stops: run.on_error == OnError::Stop,
+            template: &options.template,
+        };
+        let pipeline = Pipeline::new(&shape).map_err(unwritable)?;
+        if !self.project.settings.concurrency.is_empty() {
+            self.notices.note(
+                "`concurrency` in the configuration holds inside each job, and not for jobs that run at once",
+            );
+        }
+        if let Some(graph) = &graph {
+            self.note_jobs(engine, jobs, graph, &run.turns);
+        }
+        let settings = RunSettings {
+            on_error: Some(run.on_error),
+            ..options.settings.clone()
+        };
+        let ordered = OrderedRun {
+            run: new_id(root),
+            engine,
+            commit: head(root).context("failed to ask git for HEAD")?,
+            graph: digest(&self.project.stacks, &self.references),
+            task: run.task,
+            settings: SettingsRecord::from(&settings),
+            turns: run.turns,
+            edges: run.edges,
+            order_only: run.order_only,
+        };
+        Ok(Export {
+            pipeline,
+            order: WorkOrder::new(ordered, graph.as_ref()),
+        })
+    }
+
+    fn note_jobs(
+        &self,
+        engine: Engine,
+        wanted: NonZeroUsize,
+        graph: &JobGraph,
+        turns: &[OrderedTurn],
+    ) {
+        let stacks: BTreeSet<_> = turns.iter().map(|turn| &turn.stack).collect();
+        let (stacks, jobs) = (count(stacks.len(), "stack"), count(graph.jobs.len(), "job"));
+        self.notices.note(&format!("{stacks} in {jobs}"));
+        if graph.at_once < wanted {
+            self.notices.note(&format!(
+                "at most {} run at once instead of {wanted}: {engine} accepts no pipeline with so many jobs or dependencies",
+                graph.at_once
+            ));
+        }
+    }
+
+    /// Returns the directory in which `orch` is to run, from that of the checkout, if it is another one.
+    /// `make` runs in the directory where it starts.
+    fn directory_of_jobs(&self, engine: Engine) -> Result<Option<String>> {
+        if engine == Engine::Make {
+            return Ok(None);
+        }
+        let prefix = match Repository::open(&self.project.root) {
+            Ok(repository) => repository.prefix().to_owned(),
+            Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => String::new(),
+            Err(error) => return Err(Error::described("failed to find the repository", error)),
+        };
+        let inside = self.directory.relative();
+        let parts = [prefix.trim_matches('/'), inside.trim_matches(['/', '.'])];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let directory = parts.join("/");
+        plain("the path of this directory", &directory)?;
+        Ok(Some(directory))
+    }
+}
+
+/// Refuses a text that an engine or a shell might change in a pipeline.
+fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str> {
+    let is_special = |c: char| c.is_control() || "$`\"'\\#%!{}<>|&;*?()".contains(c);
+    let is_outside = text.starts_with(' ') || text.ends_with(' ') || text.is_empty();
+    if is_outside || text.contains(is_special) {
+        let problem = format!(
+            "{what}, `{}`, has characters that pipelines change",
+            printable(text)
+        );
+        let hint = "use letters, digits, `/`, `.`, `-` and `_`";
+        return Err(Error::usage(problem).hint(hint));
+    }
+    Ok(text)
+}
+
+fn unwritable(error: ExportError) -> Error {
+    let fix = error.fix();
+    let kind = match error {
+        ExportError::Template(_) => ErrorKind::Configuration,
+        ExportError::Limit { .. } => ErrorKind::Refused,
+    };
+    let error = Error::new(kind, error);
+    match fix {
+        Some(fix) => error.hint(fix),
+        None => error,
+    }
+}
+
+/// Returns the SHA-256 of a file, in lower-case hexadecimal.
+pub fn sha256_of(file: &Path) -> Result<String> {
+    let failed = || format!("failed to read `{}`", printable(&file.to_string_lossy()));
+    let mut opened = File::open(file).context(failed())?;
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match opened.read(&mut buffer).context(failed())? {
+            0 => break,
+            length => hasher.update(&buffer[..length]),
+        }
+    }
+    let digest = hasher.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,374 @@
+//! `orch job` and `orch finish`: one job of a work order, and the end of all.
+//!
+//! The jobs share the lock of the state: it belongs to the order, so that no other run changes a stack in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+
+use sha2::{Digest as _, Sha256};
+
+use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
+use super::run::patterns;
+use crate::change::EntryIndex;
+use crate::context::{Context, from_lock, from_read};
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
+use crate::path::StackPath;
+use crate::plan::stale::OperationKey;
+use crate::printable::printable;
+use crate::project::config::RecordKind;
+use crate::project::environment::{Environment, lookup};
+use crate::project::stack::StackIndex;
+use crate::run::request::head;
+use crate::run::schedule::OnError;
+use crate::run::settings::RunSettings;
+use crate::selection::graph::digest;
+use crate::state::clock::SystemClock;
+use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
+use crate::state::shared::{self, OrderJob};
+
+/// The variable with a secret of the pipeline, which only its jobs know.
+pub const SECRET: &str = "ORCH_ORDER_SECRET";
+
+/// The job that ends a work order.
+const FINISH: &str = "finish";
+
+/// Returns a job of a work order.
+///
+/// # Errors
+///
+/// If the order has no such job.
+pub fn find<'o>(order: &'o WorkOrder, id: &str) -> Result<&'o OrderedJob> {
+    order.job(id).ok_or_else(|| {
+        let job = printable(id);
+        Error::usage(format!("the work order has no job `{job}`"))
+            .hint("write the pipeline and the work order again, with one `orch export`")
+    })
+}
+
+/// Returns the code of the lock of a work order: all its jobs know it, and no one who lacks the secret.
+pub fn code(order: &WorkOrder, secret: &str) -> String {
+    let digest = Sha256::digest(format!("{}\0{secret}", order.id()));
+    let digits = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}
+
+/// Returns a job for the lock of its work order.
+fn order_job(order: &WorkOrder, job: &str, secret: &str) -> OrderJob {
+    OrderJob {
+        order: order.id().to_owned(),
+        run: order.run.clone(),
+        code: code(order, secret),
+        job: job.to_owned(),
+        left: Vec::new(),
+    }
+}
+
+/// Returns the jobs of a work order; one for each turn if equal workers share them.
+fn jobs(order: &WorkOrder) -> Vec<OrderedJob> {
+    if !order.jobs.is_empty() {
+        return order.jobs.clone();
+    }
+    (0..order.turns.len()).map(turn_job).collect()
+}
+
+/// Returns the job of a single turn.
+pub fn turn_job(turn: usize) -> OrderedJob {
+    OrderedJob {
+        id: format!("turn-{turn}"),
+        turns: vec![turn],
+        needs: Vec::new(),
+    }
+}
+
+/// Returns all turns of a work order as one job, for a look at their progress.
+pub fn all_turns(order: &WorkOrder) -> OrderedJob {
+    OrderedJob {
+        id: "all".to_owned(),
+        turns: (0..order.turns.len()).collect(),
+        needs: Vec::new(),
+    }
+}
+
+/// Returns the part of a plan that a job applies; without a job, the one that only records stacks.
+pub fn part(order: &WorkOrder, job: Option<&OrderedJob>, secret: &str, stops: bool) -> PlanPart {
+    let predecessors = order.predecessors();
+    let operation = |turn: usize| operation_of(&order.turns[turn]);
+    let turns = job.map_or(&[][..], |job| &job.turns);
+    let operations = turns.iter().map(|&turn| {
+        let before = predecessors.of(turn).into_iter();
+        let before = before.map(|it| PriorOperation {
+            operation: operation(it.turn),
+            must_succeed: it.must_succeed,
+        });
+        (operation(turn), before.collect())
+    });
+    let jobs = jobs(order).into_iter().filter(|job| !job.turns.is_empty());
+    let jobs: BTreeMap<String, Vec<PlanOperation>> = jobs
+        .map(|job| {
+            let operations = job.turns.iter().map(|&turn| operation(turn));
+            (job.id.clone(), operations.collect())
+        })
+        .collect();
+    let id = job.map_or(FINISH, |job| &job.id);
+    PlanPart {
+        job: order_job(order, id, secret),
+        operations: operations.collect(),
+        jobs,
+        stops,
+        records: job.is_none(),
+    }
+}
+
+fn operation_of(turn: &OrderedTurn) -> PlanOperation {
+    let key = match turn.operation {
+        OrderedOperation::Destroy => OperationKey::Destroy,
+        OrderedOperation::Run | OrderedOperation::Apply => OperationKey::Apply,
+    };
+    (turn.stack.clone(), key)
+}
+
+/// The state of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnState {
+    /// It has not started, as far as is known.
+    Left,
+    Running,
+    Failed,
+    Done,
+}
+
+/// Returns a failed turn of other jobs, if nothing starts after a failure.
+fn failed_turn<'o>(
+    order: &'o WorkOrder,
+    states: &[TurnState],
+    own: &[usize],
+) -> Result<Option<&'o StackPath>> {
+    let settings = order.run_settings().map_err(Error::refused)?;
+    if settings.on_error() != OnError::Stop {
+        return Ok(None);
+    }
+    let has_failed = |turn: &usize| states[*turn] == TurnState::Failed && !own.contains(turn);
+    let failed = (0..states.len()).find(has_failed);
+    Ok(failed.map(|turn| &order.turns[turn].stack))
+}
+
+/// Returns what a worker can do next, given the states of all turns.
+///
+/// # Errors
+///
+/// If a later version of `orch` wrote the settings of the order.
+pub fn next_turn(order: &WorkOrder, states: &[TurnState]) -> Result<WorkLeft> {
+    let predecessors = order.predecessors();
+    let has_ended = |it: &Predecessor| match states[it.turn] {
+        TurnState::Done => true,
+        TurnState::Failed => !it.must_succeed,
+        TurnState::Left | TurnState::Running => false,
+    };
+    let is_stopped = failed_turn(order, states, &[])?.is_some();
+    let mut left = (0..states.len()).filter(|turn| states[*turn] == TurnState::Left);
+    let next = left.find(|turn| predecessors.of(*turn).iter().all(has_ended));
+    Ok(WorkLeft {
+        next: next.filter(|_| !is_stopped),
+        is_waiting: states.contains(&TurnState::Running),
+    })
+}
+
+/// The turns of a job after the gate.
+pub struct OpenTurns {
+    /// The stacks to run, in order.
+    pub stacks: Vec<StackIndex>,
+    /// The others that are not done.
+    pub skipped: BTreeMap<StackPath, SkipReason>,
+    pub job: OrderJob,
+}
+
+impl Context {
+    /// Returns how the state records a command, if it does.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration of the state is wrong.
+    pub fn records(
+        &self,
+        words: &[OsString],
+        settings: &RunSettings,
+    ) -> Result<Option<RecordKind>> {
+        if self.project.settings.state.is_none() {
+            return Ok(None);
+        }
+        let kind = match settings.recording {
+            Some(kind) => Some(kind),
+            None => {
+                let host = |name: &str| lookup(&Environment::new(), name);
+                let patterns = patterns(self)?;
+                patterns.recognize(words, host).map(|it| it.recorded)
+            }
+        };
+        Ok(kind.filter(|kind| *kind != RecordKind::Never))
+    }
+
+    /// Returns the state of each turn of a command that the state records.
+    ///
+    /// # Errors
+    ///
+    /// If this is not the commit of the work order, or the state cannot be read.
+    pub fn turn_states(
+        &mut self,
+        order: &WorkOrder,
+        recorded: Option<RecordKind>,
+    ) -> Result<Vec<TurnState>> {
+        let here = head(&self.project.root).context("failed to ask git for HEAD")?;
+        let graph = digest(&self.project.stacks, &self.references);
+        if order.commit != here || order.graph != graph {
+            let then = order.commit.as_deref().unwrap_or("no commit");
+            let problem = format!("the work order was written at {then}, which is not HEAD");
+            return Err(Error::refused(problem)
+                .hint("check out that commit, or start a new pipeline with `orch export`"));
+        }
+        let Some(recorded) = recorded else {
+            return Ok(vec![TurnState::Left; order.turns.len()]);
+        };
+        let opened = self.opened()?;
+        let document = opened.read_once()?;
+        let lock = document.lock.as_ref();
+        let shared = lock.and_then(|lock| lock.shared.as_ref());
+        let shared = shared.filter(|it| it.order == order.id());
+        let mut running = BTreeSet::new();
+        let mut taken = BTreeSet::new();
+        for (job, lock) in shared.into_iter().flat_map(|shared| &shared.jobs) {
+            let Some(lock) = lock else { continue };
+            let record = opened.backend.record(&lock.run).map_err(from_read)?;
+            let age = record.and_then(|(_, age)| age);
+            if age.is_none_or(|age| age < lock.lease()) {
+                running.insert(lock.run.clone());
+                let job = jobs(order).into_iter().find(|it| it.id == *job);
+                taken.extend(job.into_iter().flat_map(|job| job.turns));
+            }
+        }
+        let pairs = EntryIndex::new(&self.project.stacks, &document);
+        let state = |turn: &OrderedTurn| {
+            let stack = self.project.stacks.find(&turn.stack);
+            let key = stack.and_then(|stack| pairs.key(stack));
+            let Some(entry) = key.and_then(|key| document.stacks.get(key)) else {
+                return match recorded {
+                    RecordKind::Destroy => TurnState::Done,
+                    _ => TurnState::Left,
+                };
+            };
+            if let Some(intent) = &entry.intent {
+                return match running.contains(&intent.run) {
+                    true => TurnState::Running,
+                    false => TurnState::Failed,
+                };
+            }
+            let in_order = shared.is_some_and(|it| it.runs.iter().any(|run| entry.is_of(run)));
+            let applied = entry.applied.as_ref();
+            let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
+            let is_done = match recorded {
+                RecordKind::Destroy => false,
+                _ => entry.has_succeeded() && (in_order || is_of_commit),
+            };
+            match (is_done, in_order) {
+                (true, _) => TurnState::Done,
+                (false, true) => TurnState::Failed,
+                (false, false) => TurnState::Left,
+            }
+        };
+        let states = order.turns.iter().enumerate();
+        let states = states.map(|(position, turn)| match state(turn) {
+            // Its job has begun.
+            TurnState::Left if taken.contains(&position) => TurnState::Running,
+            state => state,
+        });
+        Ok(states.collect())
+    }
+
+    /// Returns the turns of a job that may run its command.
+    ///
+    /// Where the state records the command, a stack waits for what the state lacks. Elsewhere, only the engine knows
+    /// what has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// If this is not the commit of the work order, or the state cannot be read.
+    pub fn open_turns(
+        &mut self,
+        order: &WorkOrder,
+        job: &OrderedJob,
+        secret: &str,
+        recorded: Option<RecordKind>,
+    ) -> Result<OpenTurns> {
+        let states = self.turn_states(order, recorded)?;
+        let is_left = |&turn: &usize| states[turn] != TurnState::Done;
+        let left = jobs(order)
+            .into_iter()
+            .filter(|job| job.turns.iter().any(is_left));
+        let mut open = OpenTurns {
+            stacks: Vec::new(),
+            skipped: BTreeMap::new(),
+            job: OrderJob {
+                left: left.map(|job| job.id).collect(),
+                ..order_job(order, &job.id, secret)
+            },
+        };
+        let failed = failed_turn(order, &states, &job.turns)?;
+        let predecessors = order.predecessors();
+        let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnState::Done).collect();
+        for &turn in job.turns.iter().filter(|turn| is_left(turn)) {
+            let path = &order.turns[turn].stack;
+            let before = predecessors.of(turn).into_iter();
+            let mut needed = before.filter(|it| it.must_succeed && recorded.is_some());
+            let missing = needed.find(|it| !is_open[it.turn]);
+            let missing = missing.map(|it| order.turns[it.turn].stack.clone());
+            let reason = missing.map(SkipReason::Waits);
+            match reason.or(failed.cloned().map(SkipReason::Stopped)) {
+                Some(reason) => _ = open.skipped.insert(path.clone(), reason),
+                None => {
+                    is_open[turn] = true;
+                    let stack = self.project.stacks.find(path);
+                    open.stacks.push(stack.context("the graph is the same")?);
+                }
+            }
+        }
+        Ok(open)
+    }
+
+    /// Records in the state that a job has succeeded. The last one frees the lock of its work order.
+    ///
+    /// # Errors
+    ///
+    /// If the state cannot be read or written.
+    pub fn complete_job(&mut self, job: &OrderJob) -> Result<()> {
+        let opened = self.opened()?;
+        shared::complete(&opened.backend, &job.code, &job.job).map_err(from_lock)
+    }
+
+    /// Frees the lock of a work order whose jobs have ended.
+    ///
+    /// # Errors
+    ///
+    /// If a job may be running, or the state cannot be read or written.
+    pub fn free_order(&mut self, order: &WorkOrder, secret: &str) -> Result<()> {
+        let opened = self.opened()?;
+        let unlocking = Unlocking {
+            code: code(order, secret),
+            force: false,
+            reason: None,
+            dry_run: false,
+        };
+        let clock = SystemClock::default();
+        match unlock(&opened.backend, &unlocking, &opened.author, &clock) {
+            // The last job has freed it, or the order never had it.
+            Ok(_) | Err(UnlockError::NotLocked | UnlockError::WrongCode(_)) => Ok(()),
+            Err(UnlockError::Alive(_)) => Err(Error::refused(
+                "a job of the work order may still be running: its last heartbeat is recent",
+            )
+            .hint("wait until it has ended, then run `orch finish` again")),
+            Err(UnlockError::Lock(error)) => Err(from_lock(error)),
+            Err(UnlockError::Damaged(lock, damage)) => {
+                Err(from_lock(LockError::Damaged(lock, damage)))
+            }
+        }
+    }
+}

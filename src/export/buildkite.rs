@@ -1,0 +1,66 @@
+//! Buildkite: steps for `buildkite-agent pipeline upload`, in several files if there are many.
+//!
+//! Each file waits only for steps of its own and of earlier ones, so upload them in their order.
+
+use yaml_serde::{Mapping, Value};
+
+use super::limits::{Engine, LimitKind};
+use super::pipeline::{ExportError, Jobs, Shape, check, keys, yaml_file};
+use super::{Job, JobGraph};
+
+pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
+    let mut steps: Vec<Value> = Vec::new();
+    let last = match shape.jobs {
+        Jobs::Graph(graph) => {
+            let jobs = graph.jobs.iter();
+            steps.extend(jobs.map(|job| Value::from(step(shape, graph, job))));
+            depends_on(graph, &graph.last, false)
+        }
+        Jobs::Workers(workers) => {
+            check(Engine::Buildkite, LimitKind::JobsInFile, workers.get() + 1)?;
+            let mut work = of(shape, "work", &shape.command("work"), Vec::new());
+            work.insert("parallelism".into(), workers.get().into());
+            steps.push(work.into());
+            vec![dependency("work", false)]
+        }
+    };
+    steps.push(of(shape, "finish", &shape.command("finish"), last).into());
+    let most = Engine::Buildkite.most(LimitKind::JobsInFile);
+    let files = steps.chunks(most.unwrap_or(usize::MAX));
+    let file = |steps: &[Value]| yaml_file(&keys([("steps", steps.to_vec().into())]));
+    Ok(files.map(file).collect())
+}
+
+fn step(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {
+    let depends_on = depends_on(graph, &job.needs, shape.stops);
+    if job.turns.is_empty() {
+        return of(shape, &job.id, "true", depends_on);
+    }
+    let command = shape.command(&format!("job {}", job.id));
+    of(shape, &job.id, &command, depends_on)
+}
+
+fn depends_on(graph: &JobGraph, jobs: &[usize], stops: bool) -> Vec<Value> {
+    let jobs = jobs.iter();
+    jobs.map(|&job| dependency(&graph.jobs[job].id, stops))
+        .collect()
+}
+
+fn dependency(id: &str, stops: bool) -> Value {
+    keys([("step", id.into()), ("allow_failure", (!stops).into())]).into()
+}
+
+fn of(shape: &Shape<'_>, key: &str, command: &str, depends_on: Vec<Value>) -> Mapping {
+    let mut step = keys([
+        ("key", key.into()),
+        ("label", key.into()),
+        // The upload replaces variables with a single `$`.
+        ("command", command.replace('$', "$$").into()),
+    ]);
+    if !depends_on.is_empty() {
+        step.insert("depends_on".into(), depends_on.into());
+    }
+    step.extend(shape.template.job.clone());
+    step.insert("env".into(), shape.environment().into());
+    step
+}

@@ -1,0 +1,74 @@
+//! GitLab: a child pipeline, whose jobs start as soon as those that they need have ended.
+//!
+//! All jobs are in one stage. What they have in common is in a hidden job, once.
+
+use yaml_serde::{Mapping, Value};
+
+use super::limits::{Engine, LimitKind};
+use super::pipeline::{ExportError, Jobs, Shape, check, keys, yaml_file};
+use super::{Job, JobGraph};
+
+/// The hidden job.
+const COMMON: &str = ".orch";
+
+pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
+    let mut common = shape.template.job.clone();
+    common.insert("stage".into(), "orch".into());
+    common.insert("variables".into(), shape.environment().into());
+    if !shape.stops {
+        common.insert("when".into(), "always".into());
+    }
+    let mut pipeline = keys([
+        ("stages", vec![Value::from("orch")].into()),
+        (COMMON, common.into()),
+    ]);
+    let last = match shape.jobs {
+        Jobs::Graph(graph) => {
+            for job in &graph.jobs {
+                let id = job.id.as_str();
+                pipeline.insert(id.into(), graph_job(shape, graph, job).into());
+            }
+            needs(graph, &graph.last)
+        }
+        Jobs::Workers(workers) => {
+            check(Engine::Gitlab, LimitKind::Workers, workers.get())?;
+            let mut work = of(shape, &shape.command("work"), Vec::new());
+            work.insert("parallel".into(), workers.get().into());
+            pipeline.insert("work".into(), work.into());
+            vec![need("work")]
+        }
+    };
+    let mut finish = of(shape, &shape.command("finish"), last);
+    finish.insert("when".into(), "always".into());
+    pipeline.insert("finish".into(), finish.into());
+    Ok(yaml_file(&pipeline))
+}
+
+fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &Job) -> Mapping {
+    let needs = needs(graph, &job.needs);
+    if job.turns.is_empty() {
+        let mut barrier = of(shape, "true", needs);
+        let variables = keys([("GIT_STRATEGY", "none".into())]);
+        barrier.insert("variables".into(), variables.into());
+        return barrier;
+    }
+    of(shape, &shape.command(&format!("job {}", job.id)), needs)
+}
+
+fn needs(graph: &JobGraph, jobs: &[usize]) -> Vec<Value> {
+    let jobs = jobs.iter();
+    jobs.map(|&job| need(&graph.jobs[job].id)).collect()
+}
+
+fn need(id: &str) -> Value {
+    keys([("job", id.into()), ("artifacts", false.into())]).into()
+}
+
+fn of(shape: &Shape<'_>, command: &str, mut needs: Vec<Value>) -> Mapping {
+    needs.extend(shape.template.needs.iter().cloned());
+    keys([
+        ("extends", COMMON.into()),
+        ("needs", needs.into()),
+        ("script", vec![Value::from(command)].into()),
+    ])
+}

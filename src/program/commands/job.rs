@@ -1,0 +1,311 @@
+//! `orch job` and `orch finish`
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Parser as _};
+use orch::command::apply::WorkLeft;
+use orch::command::export::sha256_of;
+use orch::command::job::{self, SECRET, TurnState};
+use orch::exit::ExitStatus;
+use orch::export::{OrderedJob, Task, WorkOrder};
+use orch::printable::{count, printable};
+use orch::project::host::host_variable;
+use orch::run::schedule::OnError;
+
+use super::apply::PartOfFile;
+use super::command_line::Cli;
+use super::run::{RunArgs, run_job};
+use super::{Command, CommandContext, Reads, working_directory};
+use crate::program::console;
+use crate::program::error::{ProgramError, Result};
+
+/// Run one job of a work order
+///
+/// `orch export` writes the work order beside the pipeline, whose jobs call this command. Before each
+/// stack, a gate: the same work order, the same inputs, the lock of the order, and every stack that it
+/// runs after recorded as succeeded. Else the stack is skipped, and the exit status is 1. A job that runs
+/// again does nothing for stacks that are done. See `orch help engines`.
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    /// The id of the job
+    #[arg(value_name = "JOB")]
+    id: String,
+
+    /// The work order, a file that `orch export` wrote
+    #[arg(long, value_name = "FILE")]
+    order: PathBuf,
+
+    /// How long to wait for the state lock, as in 10m
+    ///
+    /// Jobs of the same work order share the lock. They wait for other runs, and for an earlier run of the
+    /// same job.
+    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
+    lock_timeout: Option<Duration>,
+}
+
+/// Take the next stack of a work order, until none is left
+///
+/// For pipelines of equal workers (`orch export --workers N`). Each takes a stack that may run and that no
+/// other worker has, applies it, and records the result. If a worker dies, its stack counts as interrupted:
+/// it is not run again, and neither is anything that runs after it. See `orch help engines`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    /// The work order, a file that `orch export` wrote
+    #[arg(long, value_name = "FILE")]
+    order: PathBuf,
+
+    /// How long to wait for the state lock, as in 10m
+    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
+    lock_timeout: Option<Duration>,
+}
+
+/// End the jobs of a work order
+///
+/// The last job of a pipeline calls this command, whether or not the others have succeeded. It frees the
+/// lock of the order, reports the stacks that are not done, and has the exit status of the whole: 0 if all
+/// are done, else 1. It is refused while a job may be running. Without it, the last job that succeeds frees
+/// the lock. See `orch help engines`.
+#[derive(Debug, Args)]
+pub(crate) struct FinishArgs {
+    /// The work order, a file that `orch export` wrote
+    #[arg(long, value_name = "FILE")]
+    order: PathBuf,
+
+    /// How long to wait for the state lock, as in 10m
+    #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
+    lock_timeout: Option<Duration>,
+}
+
+pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
+    let order = read(chdir, &args.order)?;
+    let found = job::find(&order, &args.id)?;
+    match &order.task {
+        Task::Plan { sha256, file, .. } => {
+            let file = PathBuf::from(&file.0);
+            check_plan(chdir, &file, sha256)?;
+            let secret = host_variable(SECRET).unwrap_or_default();
+            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let stops = apply.on_error == OnError::Stop;
+            let part = job::part(&order, Some(found), &secret, stops);
+            let status = apply.apply(&part)?;
+            if status.number() == 0 {
+                project(chdir)?.complete_job(&part.job)?;
+            }
+            Ok(status)
+        }
+        Task::Command { .. } => {
+            let run = command_of(&args.order, &order)?;
+            run_job(chdir, &run, &order, found, args.lock_timeout)
+        }
+    }
+}
+
+/// Returns the arguments of `orch run` with the command of a work order.
+fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
+    let Task::Command {
+        words,
+        eval,
+        reverse,
+        allow_rollback,
+    } = &order.task
+    else {
+        return Err(unusable(named, "it has a plan"));
+    };
+    let flags = [
+        (*eval, "--eval"),
+        (*reverse, "--reverse"),
+        (*allow_rollback, "--allow-rollback"),
+        (true, "--output=grouped"),
+    ];
+    let flags = flags.iter().filter(|(is_given, _)| *is_given);
+    let mut line: Vec<OsString> = vec!["orch".into(), "run".into()];
+    line.extend(flags.map(|(_, flag)| (*flag).into()));
+    line.push("--".into());
+    line.extend(words.iter().map(|word| word.0.clone()));
+    match Cli::try_parse_from(line).map(|cli| cli.command) {
+        Ok(Command::Run(run)) => Ok(run),
+        _ => Err(unusable(named, "its command is none of `orch run`")),
+    }
+}
+
+/// How long a worker waits before it looks again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
+    let order = read(chdir, &args.order)?;
+    match &order.task {
+        Task::Plan { sha256, file, .. } => {
+            let file = PathBuf::from(&file.0);
+            check_plan(chdir, &file, sha256)?;
+            let secret = host_variable(SECRET).unwrap_or_default();
+            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let stops = apply.on_error == OnError::Stop;
+            let part = |job: &OrderedJob| job::part(&order, Some(job), &secret, stops);
+            let all = part(&job::all_turns(&order));
+            let look = || apply.look(&all);
+            let start = |job: &OrderedJob| {
+                let part = part(job);
+                let status = apply.apply(&part)?;
+                if status.number() == 0 {
+                    project(chdir)?.complete_job(&part.job)?;
+                }
+                Ok(status)
+            };
+            share(look, start)
+        }
+        Task::Command { .. } => {
+            let run = command_of(&args.order, &order)?;
+            let settings = order.run_settings();
+            let settings = settings.map_err(|why| unusable(&args.order, &why))?;
+            let recorded = project(chdir)?.records(&run.command, &settings)?;
+            if recorded.is_none() {
+                return Err(ProgramError::refused(
+                    "workers share stacks by the state, which does not record this command",
+                )
+                .hint("export jobs instead of workers, or add `--record` to `orch export`"));
+            }
+            let look = || {
+                let mut context = project(chdir)?;
+                let states = context.turn_states(&order, recorded)?;
+                Ok(job::next_turn(&order, &states)?)
+            };
+            let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
+            share(look, start)
+        }
+    }
+}
+
+/// Starts the next turn until none is left. Returns the worst exit status.
+fn share(
+    look: impl Fn() -> Result<WorkLeft>,
+    start: impl Fn(&OrderedJob) -> Result<ExitStatus>,
+) -> Result<ExitStatus> {
+    let mut worst = ExitStatus::Success;
+    loop {
+        let left = look()?;
+        let Some(turn) = left.next else {
+            if !left.is_waiting {
+                return Ok(worst);
+            }
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        match start(&job::turn_job(turn)) {
+            Ok(status) if status.number() == 0 => {}
+            Ok(status) if status.number() == 1 => worst = status,
+            // A signal, or a state that cannot be written.
+            Ok(status) => return Ok(status),
+            Err(error) => {
+                // Another worker may have taken it.
+                if look()?.next == Some(turn) {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn project(chdir: &[PathBuf]) -> Result<CommandContext> {
+    CommandContext::new(chdir, None, Reads::CONFIGURATION)
+}
+
+pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
+    let order = read(chdir, &args.order)?;
+    let secret = host_variable(SECRET).unwrap_or_default();
+    let (status, unfinished) = match &order.task {
+        Task::Plan { sha256, file, .. } => {
+            let file = PathBuf::from(&file.0);
+            check_plan(chdir, &file, sha256)?;
+            let part = job::part(&order, None, &secret, false);
+            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let status = apply.apply(&part)?;
+            let mut context = project(chdir)?;
+            context.complete_job(&part.job)?;
+            context.free_order(&order, &secret)?;
+            (status, apply.unfinished(&part)?)
+        }
+        Task::Command { .. } => {
+            let run = command_of(&args.order, &order)?;
+            let settings = order.run_settings();
+            let settings = settings.map_err(|why| unusable(&args.order, &why))?;
+            let mut context = project(chdir)?;
+            let recorded = context.records(&run.command, &settings)?;
+            if recorded.is_none() {
+                console::note("the state does not record this command: the engine has its results");
+                return Ok(ExitStatus::Success);
+            }
+            let states = context.turn_states(&order, recorded)?;
+            context.free_order(&order, &secret)?;
+            let left = order.turns.iter().zip(states);
+            let left = left.filter(|(_, state)| *state != TurnState::Done);
+            let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnState::Left));
+            (ExitStatus::Success, left.collect())
+        }
+    };
+    let stacks: BTreeSet<_> = order.turns.iter().map(|turn| &turn.stack).collect();
+    let total = count(stacks.len(), "stack");
+    if unfinished.is_empty() {
+        console::note(&format!("{total} done"));
+        return Ok(status);
+    }
+    console::note(&format!("{} of {total} not done:", unfinished.len()));
+    for (stack, has_failed) in &unfinished {
+        let stack = printable(stack.as_str());
+        let why = if *has_failed { "failed" } else { "not run" };
+        console::note(&format!("{stack}: {why}"));
+    }
+    Ok(match status.number() {
+        0 => ExitStatus::Run(1),
+        _ => status,
+    })
+}
+
+/// Returns the apply of a part of a plan file, with the settings of its work order.
+fn part_of<'a>(
+    chdir: &'a [PathBuf],
+    named: &Path,
+    order: &WorkOrder,
+    file: &'a Path,
+    lock_timeout: Option<Duration>,
+) -> Result<PartOfFile<'a>> {
+    let settings = order.run_settings().map_err(|why| unusable(named, &why))?;
+    Ok(PartOfFile {
+        chdir,
+        file,
+        jobs: settings.jobs(),
+        on_error: settings.on_error(),
+        lock_timeout,
+    })
+}
+
+fn unusable(named: &Path, why: &str) -> ProgramError {
+    let shown = named.to_string_lossy();
+    let shown = printable(&shown);
+    ProgramError::refused(format!("the work order `{shown}` cannot be used: {why}"))
+        .hint("give the file that `orch export` wrote beside the pipeline")
+}
+
+/// Reads a work order.
+pub(super) fn read(chdir: &[PathBuf], named: &Path) -> Result<WorkOrder> {
+    let path = working_directory(chdir)?.join(named);
+    let bytes = fs::read(path).map_err(|error| unusable(named, &error.to_string()))?;
+    WorkOrder::parse(&bytes).map_err(|error| unusable(named, &error.to_string()))
+}
+
+/// Checks that a plan is the one that was exported.
+fn check_plan(chdir: &[PathBuf], named: &Path, sha256: &str) -> Result<()> {
+    let path = working_directory(chdir)?.join(named);
+    if sha256_of(&path)? == sha256 {
+        return Ok(());
+    }
+    let shown = named.to_string_lossy();
+    Err(ProgramError::refused(format!(
+        "`{}` is not the plan that the work order was written for",
+        printable(&shown)
+    ))
+    .hint("run `orch export` again with this plan, and start the new pipeline"))
+}

@@ -1,0 +1,126 @@
+//! The lock of a work order, which its jobs share.
+//!
+//! The order holds the lock of the document until all its jobs have succeeded. Each job that runs has a lock of its
+//! own in it, with a record and heartbeats, like any run; only the code of that lock lets it write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::backend::{Backend, PutOutcome, ReadDocument};
+use super::document::{Document, Lock};
+use super::lock::{LockError, read, retry};
+use super::store::PutCondition;
+
+/// The jobs of the work order that holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLock {
+    /// The id of the work order.
+    pub order: String,
+    /// The jobs that have not succeeded yet, by id, each with its lock while it runs.
+    pub jobs: BTreeMap<String, Option<Box<Lock>>>,
+    /// The runs of its jobs so far.
+    pub runs: BTreeSet<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A job of a work order.
+#[derive(Debug, Clone)]
+pub struct OrderJob {
+    /// The id of the work order.
+    pub order: String,
+    /// The run of the order.
+    pub run: String,
+    /// The code of the order's lock, which all its jobs know.
+    pub code: String,
+    pub job: String,
+    /// All jobs with work left, for the first one, which takes the lock.
+    pub left: Vec<String>,
+}
+
+impl SharedLock {
+    /// Returns the locks of the running jobs.
+    pub fn running(&self) -> impl Iterator<Item = &Lock> {
+        self.jobs.values().filter_map(Option::as_deref)
+    }
+}
+
+impl OrderJob {
+    /// Returns whether the work order holds the lock.
+    pub fn holds(&self, lock: &Lock) -> bool {
+        lock.code == self.code
+    }
+}
+
+impl Document {
+    /// Returns the lock with this code: that of a run, of a work order or of its running job.
+    pub fn lock_with(&self, code: &str) -> Option<&Lock> {
+        let lock = self.lock.as_ref()?;
+        let mut all = std::iter::once(lock).chain(lock.holders());
+        all.find(|lock| lock.code == code)
+    }
+
+    /// Frees the lock with this code: a job leaves that of its work order.
+    pub(super) fn release(&mut self, code: &str) {
+        let Some(lock) = &mut self.lock else { return };
+        if lock.code == code {
+            self.lock = None;
+            return;
+        }
+        for job in lock.shared.iter_mut().flat_map(|it| it.jobs.values_mut()) {
+            _ = job.take_if(|lock| lock.code == code);
+        }
+    }
+
+    /// Gives a job a lock of its own, in that of its work order.
+    pub(super) fn admit(&mut self, job: &OrderJob, own: Lock) {
+        let lock = self.lock.get_or_insert_with(|| Lock {
+            code: job.code.clone(),
+            run: job.run.clone(),
+            shared: Some(SharedLock {
+                order: job.order.clone(),
+                jobs: job.left.iter().map(|job| (job.clone(), None)).collect(),
+                runs: BTreeSet::new(),
+                other: Map::new(),
+            }),
+            ..own.clone()
+        });
+        if let Some(shared) = &mut lock.shared {
+            shared.runs.insert(own.run.clone());
+            shared.jobs.insert(job.job.clone(), Some(Box::new(own)));
+        }
+    }
+}
+
+/// Records that a job has succeeded. The last one frees the lock of its work order.
+///
+/// # Errors
+///
+/// If the document cannot be read or written.
+pub fn complete(backend: &Backend, code: &str, job: &str) -> Result<(), LockError> {
+    retry(backend, || {
+        let ReadDocument {
+            mut document,
+            version,
+            ..
+        } = read(backend)?;
+        let lock = document.lock.as_mut().filter(|lock| lock.code == code);
+        let Some(shared) = lock.and_then(|lock| lock.shared.as_mut()) else {
+            return Ok(Some(())); // it was freed by force
+        };
+        // A second run of the job that has begun meanwhile completes it itself.
+        if !matches!(shared.jobs.get(job), Some(None)) {
+            return Ok(Some(()));
+        }
+        shared.jobs.remove(job);
+        if shared.jobs.is_empty() {
+            document.lock = None;
+        }
+        document.serial += 1;
+        let swap = backend.swap(&document, &PutCondition::Unchanged(version))?;
+        Ok(matches!(swap, PutOutcome::Done(_)).then_some(()))
+    })
+}

@@ -1,0 +1,291 @@
+//! Jobs of a work order: the gate before each stack, the lock that they share, and the end of all.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{DOCUMENT, applied, done, fails, hook, log, want, with_state, world};
+use crate::support::Repository;
+
+/// `/app` runs after `/db` and `/cache`; `/web` stands alone.
+const STACKS: [(&str, &str); 4] = [
+    ("/app", "after = [\"/db\", \"/cache\"]"),
+    ("/cache", ""),
+    ("/db", ""),
+    ("/web", ""),
+];
+
+fn exported(repository: &Repository) -> Value {
+    done(repository, "plan -o saved --allow-destroy 9");
+    done(
+        repository,
+        "export make saved -o jobs.mk --order order.json",
+    );
+    log(repository);
+    serde_json::from_slice(&std::fs::read(repository.path("/order.json")).unwrap()).unwrap()
+}
+
+/// The id of the job with a turn of this stack.
+fn job_of(order: &Value, stack: &str) -> String {
+    let turns = order["turns"].as_array().unwrap();
+    let is_turn = |turn: &Value| turns[turn.as_u64().unwrap() as usize]["stack"] == stack;
+    let mut jobs = order["jobs"].as_array().unwrap().iter();
+    let job = jobs.find(|job| job["turns"].as_array().unwrap().iter().any(is_turn));
+    job.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+fn job(order: &Value, stack: &str) -> String {
+    format!("job {} --order order.json", job_of(order, stack))
+}
+
+fn lock(repository: &Repository) -> Value {
+    let document = std::fs::read(repository.path(DOCUMENT)).unwrap();
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    document["lock"].clone()
+}
+
+#[test]
+fn job_applies_its_stacks_and_the_last_one_frees_the_lock() {
+    let repository = with_state(&STACKS);
+    let order = exported(&repository);
+    done(&repository, &job(&order, "/db"));
+    let shared = lock(&repository);
+    assert_eq!(shared["run"], order["run"], "{shared}");
+    assert_eq!(shared["shared"]["jobs"].as_object().unwrap().len(), 3);
+    // No other run changes a stack in between.
+    fails(
+        &repository,
+        "apply -X --auto-approve",
+        4,
+        "the state is locked",
+    );
+    for stack in ["/cache", "/app", "/web"] {
+        assert_eq!(world(&repository, &stack[1..]), None);
+        done(&repository, &job(&order, stack));
+        assert_eq!(world(&repository, &stack[1..]).as_deref(), Some("1"));
+    }
+    assert_eq!(lock(&repository), Value::Null);
+    let output = done(&repository, "finish --order order.json");
+    assert!(output.contains("4 stacks done"), "{output}");
+    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 0);
+}
+
+#[test]
+fn job_that_starts_too_early_does_nothing() {
+    let repository = with_state(&STACKS);
+    let order = exported(&repository);
+    let early = job(&order, "/app");
+    let why = "/app was skipped: it runs after /cache";
+    fails(&repository, &early, 1, why);
+    done(&repository, &job(&order, "/cache"));
+    fails(
+        &repository,
+        &early,
+        1,
+        "/app was skipped: it runs after /db",
+    );
+    assert_eq!(world(&repository, "app"), None);
+    done(&repository, &job(&order, "/db"));
+    done(&repository, &early);
+    assert_eq!(world(&repository, "app").as_deref(), Some("1"));
+}
+
+#[test]
+fn job_is_skipped_after_a_failure_and_succeeds_when_it_is_retried() {
+    let repository = with_state(&STACKS);
+    hook(&repository, "apply", "db", "exit 1\n");
+    let order = exported(&repository);
+    fails(&repository, &job(&order, "/db"), 1, "");
+    done(&repository, &job(&order, "/cache"));
+    fails(&repository, &job(&order, "/app"), 1, "it runs after /db");
+    done(&repository, &job(&order, "/web"));
+    let output = repository.orch("finish --order order.json");
+    assert_eq!(output.code(), 1, "{output}");
+    for line in ["2 of 4 stacks not done", "/db: failed", "/app: not run"] {
+        assert!(output.stderr.contains(line), "{line}: {output}");
+    }
+    assert_eq!(lock(&repository), Value::Null, "{output}");
+    // A retried job takes the lock again.
+    hook(&repository, "apply", "db", "");
+    for stack in ["/db", "/app"] {
+        done(&repository, &job(&order, stack));
+    }
+    assert_eq!(lock(&repository), Value::Null);
+    done(&repository, "finish --order order.json");
+}
+
+#[test]
+fn job_that_runs_again_does_nothing() {
+    let repository = with_state(&STACKS);
+    let order = exported(&repository);
+    done(&repository, &job(&order, "/db"));
+    log(&repository);
+    let output = done(&repository, &job(&order, "/db"));
+    assert_eq!(log(&repository), [""; 0], "{output}");
+}
+
+#[test]
+fn job_refuses_another_plan_and_a_changed_work_order() {
+    let repository = applied(&STACKS);
+    want(&repository, "/db", "2");
+    let order = exported(&repository);
+    let run = job(&order, "/db");
+    fails(
+        &repository,
+        "job none --order order.json",
+        64,
+        "no job `none`",
+    );
+    fails(&repository, "job none --order none.json", 4, "none.json");
+    let text = std::fs::read_to_string(repository.path("/order.json")).unwrap();
+    repository.write("/order.json", text.replace("make", "mbke"));
+    fails(&repository, &run, 4, "cannot be used");
+    repository.write("/order.json", text);
+    done(&repository, "plan -o saved");
+    fails(
+        &repository,
+        &run,
+        4,
+        "not the plan that the work order was written for",
+    );
+    assert_eq!(world(&repository, "db").as_deref(), Some("1"));
+}
+
+#[test]
+fn jobs_run_at_the_same_time() {
+    let repository = with_state(&STACKS);
+    // Each waits for the other.
+    for (stack, other) in [("db", "cache"), ("cache", "db")] {
+        let meet = format!(
+            "touch $world/here-{stack}\nuntil [ -e $world/here-{other} ]; do sleep 0.05; done\n"
+        );
+        hook(&repository, "apply", stack, &meet);
+    }
+    let order = exported(&repository);
+    let jobs = ["/db", "/cache"].map(|stack| {
+        let mut command = repository.command(&job(&order, stack));
+        command.stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut job in jobs {
+        assert!(job.wait().unwrap().success());
+    }
+    done(&repository, &job(&order, "/app"));
+    done(&repository, &job(&order, "/web"));
+    assert_eq!(lock(&repository), Value::Null);
+}
+
+#[test]
+fn jobs_of_a_command_wait_for_what_the_state_lacks() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    done(
+        &repository,
+        "export make -o jobs.mk --order order.json --record=apply -- sh ../note",
+    );
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&text).unwrap();
+    fails(
+        &repository,
+        &job(&order, "/app"),
+        1,
+        "/app was skipped: it runs after /cache",
+    );
+    assert_eq!(log(&repository), [""; 0]);
+    for stack in ["/db", "/cache", "/app", "/web"] {
+        done(&repository, &job(&order, stack));
+        let output = done(&repository, &job(&order, stack));
+        assert!(output.contains("nothing to do"), "{output}");
+    }
+    assert_eq!(log(&repository), ["db", "cache", "app", "web"]);
+    assert_eq!(lock(&repository), Value::Null);
+    done(&repository, "finish --order order.json");
+}
+
+#[test]
+fn workers_share_the_stacks_of_a_plan() {
+    let repository = with_state(&STACKS);
+    done(&repository, "plan -o saved");
+    done(
+        &repository,
+        "export make saved -o jobs.mk --order order.json --workers 2",
+    );
+    log(&repository);
+    let workers = [(); 2].map(|()| {
+        let mut command = repository.command("work --order order.json");
+        command.stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut worker in workers {
+        assert!(worker.wait().unwrap().success());
+    }
+    let acts = super::acts(&repository);
+    let mut sorted = acts.clone();
+    sorted.sort();
+    let all = ["app", "cache", "db", "web"].map(|stack| format!("apply create {stack}"));
+    assert_eq!(sorted, all);
+    let at = |stack: &str| acts.iter().position(|act| act.ends_with(stack));
+    assert!(at("db") < at("app") && at("cache") < at("app"), "{acts:?}");
+    assert_eq!(lock(&repository), Value::Null);
+    done(&repository, "finish --order order.json");
+}
+
+#[test]
+fn work_skips_what_runs_after_a_failure() {
+    let repository = with_state(&STACKS);
+    hook(&repository, "apply", "db", "exit 1\n");
+    done(&repository, "plan -o saved");
+    done(
+        &repository,
+        "export make saved -o jobs.mk --order order.json --workers 2 --on-error skip-dependents",
+    );
+    fails(&repository, "work --order order.json", 1, "");
+    assert_eq!(world(&repository, "app"), None);
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+    // A second worker finds nothing that may run.
+    log(&repository);
+    done(&repository, "work --order order.json");
+    assert_eq!(log(&repository), [""; 0]);
+    fails(
+        &repository,
+        "finish --order order.json",
+        1,
+        "2 of 4 stacks not done",
+    );
+    assert_eq!(lock(&repository), Value::Null);
+}
+
+#[test]
+fn workers_share_the_stacks_of_a_recorded_command() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    let export = "export make -o jobs.mk --order order.json --workers 2";
+    done(&repository, &format!("{export} -- sh ../note"));
+    fails(
+        &repository,
+        "work --order order.json",
+        4,
+        "does not record this command",
+    );
+    done(
+        &repository,
+        &format!("{export} --record=apply -- sh ../note"),
+    );
+    let workers = [(); 2].map(|()| {
+        let mut command = repository.command("work --order order.json");
+        command.stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut worker in workers {
+        assert!(worker.wait().unwrap().success());
+    }
+    let order = log(&repository);
+    let mut sorted = order.clone();
+    sorted.sort();
+    assert_eq!(sorted, ["app", "cache", "db", "web"], "{order:?}");
+    assert!(
+        order.iter().position(|it| it == "app") >= Some(2),
+        "{order:?}"
+    );
+    done(&repository, "finish --order order.json");
+    assert_eq!(lock(&repository), Value::Null);
+}

@@ -1,0 +1,496 @@
+//! `orch export`: a run as the pipeline of an engine, and its work order.
+
+use std::process::Command;
+
+use insta::assert_snapshot;
+use orch::export::{Task, WorkOrder};
+use serde_json::Value;
+
+use crate::support::{Repository, Sandbox, skipped};
+
+const SHOP: &str = "
+    app/api after /db
+    app/web after /app/api
+    db
+    dns
+    mail after /db";
+
+/// The templates of the tests, by engine.
+const TEMPLATES: [(&str, &str); 3] = [
+    (
+        "gitlab",
+        "image: terraform\ntags: [infra]\nvariables: {GIT_DEPTH: '0'}\nneeds: [{pipeline: $PARENT, job: plan}]\n",
+    ),
+    (
+        "github",
+        "workflow: {on: {push: {branches: [main]}}}\nruns-on: ubuntu-latest\npermissions: {contents: read}\nenv: {TF_IN_AUTOMATION: '1'}\nsteps: [{uses: actions/checkout@v4}]\n",
+    ),
+    (
+        "buildkite",
+        "agents: {queue: infra}\nretry: {automatic: [{exit_status: -1, limit: 2}]}\n",
+    ),
+];
+
+fn shop() -> Sandbox {
+    let sandbox = Sandbox::layout(SHOP);
+    for (engine, text) in TEMPLATES {
+        sandbox.write(&format!("/{engine}.yml"), text);
+    }
+    sandbox
+}
+
+/// The pipeline for an engine without its seal.
+fn exported(sandbox: &Sandbox, arguments: &str) -> String {
+    let output = sandbox.orch(&format!("export {arguments}"));
+    assert_eq!(output.code(), 0, "{output}");
+    let lines = output
+        .stdout
+        .lines()
+        .map(|line| match line.split_once("sha256:") {
+            Some((before, _)) => format!("{before}sha256:…\n"),
+            None => format!("{line}\n"),
+        });
+    lines.collect()
+}
+
+fn order(sandbox: &Sandbox, file: &str) -> WorkOrder {
+    WorkOrder::parse(sandbox.read(file).as_bytes()).unwrap()
+}
+
+#[test]
+fn export_gitlab_writes_a_child_pipeline() {
+    let sandbox = shop();
+    let pipeline = exported(
+        &sandbox,
+        "gitlab --order o.json --jobs 2 --template gitlab.yml --on-error skip-dependents -- terraform plan",
+    );
+    assert_snapshot!(pipeline, @"");
+}
+
+#[test]
+fn export_github_writes_a_workflow() {
+    let sandbox = shop();
+    let pipeline = exported(
+        &sandbox,
+        "github --order o.json --jobs 2 --template github.yml --on-error skip-dependents -- terraform plan",
+    );
+    assert_snapshot!(pipeline, @"");
+    let pipeline = exported(
+        &sandbox,
+        "github --order o.json --workers 3 --template github.yml -- terraform plan",
+    );
+    assert_snapshot!(pipeline, @"");
+    assert!(order(&sandbox, "/o.json").jobs.is_empty());
+}
+
+#[test]
+fn export_buildkite_writes_steps() {
+    let sandbox = shop();
+    let pipeline = exported(
+        &sandbox,
+        "buildkite --order o.json --jobs 2 --template buildkite.yml -- terraform plan",
+    );
+    assert_snapshot!(pipeline, @"");
+}
+
+#[test]
+fn export_make_writes_a_makefile() {
+    let sandbox = shop();
+    let pipeline = exported(
+        &sandbox,
+        "make --order o.json --match 'app/**' --match db -- terraform plan",
+    );
+    assert_snapshot!(pipeline, @"");
+}
+
+#[test]
+fn export_gives_a_job_the_stacks_that_took_long_together() {
+    let sandbox = Sandbox::layout("a\nb\nc\nd");
+    let seconds = |stack: &str, seconds: &str| sandbox.write(&format!("/{stack}/takes"), seconds);
+    for stack in ["a", "b", "c"] {
+        seconds(stack, "0.05");
+    }
+    seconds("d", "0.5");
+    let command = "-- sh -c 'sleep $(cat takes)'";
+    assert_eq!(sandbox.orch(&format!("run -q {command}")).code(), 0);
+    let stacks = |arguments: &str| {
+        exported(
+            &sandbox,
+            &format!("make --order o.json --jobs 2 {arguments}"),
+        );
+        let order = order(&sandbox, "/o.json");
+        let jobs = order.jobs.iter().map(|job| {
+            let stacks = job
+                .turns
+                .iter()
+                .map(|&turn| order.turns[turn].stack.as_str());
+            stacks.collect::<Vec<_>>().join(" ")
+        });
+        jobs.collect::<Vec<_>>()
+    };
+    assert_eq!(stacks(command), ["/d", "/a /b /c"]);
+    assert_eq!(stacks("-- true"), ["/a /c", "/b /d"], "nothing is known");
+}
+
+/// The words of the command and the paths are in the work order alone.
+#[test]
+fn export_keeps_unusual_names_and_words_out_of_the_pipeline() {
+    let sandbox = shop();
+    for name in [
+        "a b",
+        "$(touch owned)",
+        "${{ github.token }}",
+        "it's \"so\"",
+        "%{x}\nb",
+    ] {
+        sandbox.write(&format!("/odd/{name}/stack.tm"), "stack {}\n");
+    }
+    let word = "it's $HOME `id` \"\\\n${{ secrets.x }}";
+    for engine in ["gitlab", "github", "buildkite", "make"] {
+        let template = format!("--template {engine}.yml");
+        let template = if engine == "make" { "" } else { &template };
+        let output = sandbox.orch_with(
+            &format!("export {engine} --order o.json --match 'odd/**' {template} -- sh -c"),
+            |orch| _ = orch.arg(word),
+        );
+        assert_eq!(output.code(), 0, "{output}");
+        for part in ["owned)", "github.token", "so\"", "%{x}", "HOME", "secrets"] {
+            assert!(!output.stdout.contains(part), "{part}: {}", output.stdout);
+        }
+        let order = order(&sandbox, "/o.json");
+        assert_eq!(order.turns.len(), 5);
+        let Task::Command { words, .. } = &order.task else {
+            panic!("{:?}", order.task);
+        };
+        assert_eq!(words[2].0.to_str(), Some(word));
+    }
+    for order in ["'$(id).json'", "'a\"b'", "'#.json'"] {
+        let output = sandbox.orch(&format!("export make --order {order} -- true"));
+        assert_eq!(output.code(), 64, "{output}");
+    }
+}
+
+#[test]
+fn export_is_the_same_each_time_but_for_the_id_of_the_run() {
+    let sandbox = shop();
+    let export = || exported(&sandbox, "gitlab --order o.json -- true");
+    let first = (export(), order(&sandbox, "/o.json"));
+    let second = (export(), order(&sandbox, "/o.json"));
+    assert_eq!(first.0, second.0);
+    assert_ne!(first.1.run, second.1.run);
+    assert_ne!(first.1.id(), second.1.id());
+    let without_run = |order: &WorkOrder| {
+        let mut json: Value = serde_json::from_str(&order.to_text()).unwrap();
+        let removed = ["run", "seal"].map(|key| json.as_object_mut().unwrap().remove(key));
+        assert!(removed.iter().all(Option::is_some));
+        json
+    };
+    assert_eq!(without_run(&first.1), without_run(&second.1));
+}
+
+#[test]
+fn export_records_the_run_in_the_work_order() {
+    let repository = Repository::of(shop());
+    exported(
+        &repository,
+        "gitlab --order o.json -j 4 --reverse --on-error continue --retries 2 --retry-on-exit 7 --no-record -- terraform destroy",
+    );
+    let order = order(&repository, "/o.json");
+    assert_eq!(
+        order.commit.as_deref(),
+        Some(repository.git("rev-parse HEAD").trim())
+    );
+    let json: Value = serde_json::from_str(&order.to_text()).unwrap();
+    assert_snapshot!(serde_json::to_string_pretty(&json["task"]).unwrap(), @"");
+    assert_eq!(json["settings"]["jobs"], 4);
+    assert_eq!(json["settings"]["on_error"], "continue");
+    assert_eq!(json["settings"]["recording"], "never");
+    let stacks: Vec<&str> = order.turns.iter().map(|turn| turn.stack.as_str()).collect();
+    assert_eq!(stacks, ["/mail", "/dns", "/app/web", "/app/api", "/db"]);
+    let before = order.predecessors().of(4);
+    assert_eq!(before.iter().map(|it| it.turn).collect::<Vec<_>>(), [0, 3]);
+}
+
+#[test]
+fn export_of_a_plan_has_its_operations() {
+    let sandbox = shop();
+    sandbox.write(
+        "/driver.orch.hcl",
+        "driver \"fake\" {\n  plan = [\"sh\", \"-c\", \"exit 2\"]\n  apply = [\"true\"]\n  destroy = [\"true\"]\n}\norch {\n  config {\n    driver = \"fake\"\n  }\n}\n",
+    );
+    assert_eq!(sandbox.orch("plan -o plan").code(), 0);
+    exported(&sandbox, "make plan --order o.json");
+    let order = order(&sandbox, "/o.json");
+    let json: Value = serde_json::from_str(&order.to_text()).unwrap();
+    assert_eq!(json["task"]["plan"]["file"], "plan");
+    assert_eq!(json["task"]["plan"]["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(json["settings"]["on_error"], "skip-dependents");
+    assert_eq!(
+        json["turns"][0],
+        serde_json::json!({"stack": "/db", "operation": "apply"})
+    );
+    assert_eq!(order.turns.len(), 5);
+    // What is destroyed goes in the other direction.
+    assert_eq!(sandbox.orch("plan --destroy -o plan").code(), 0);
+    exported(&sandbox, "make plan --order o.json");
+    let order = crate::export::order(&sandbox, "/o.json");
+    assert_eq!(order.turns[4].key(), "/db destroy");
+    std::fs::remove_dir_all(sandbox.path("/dns")).unwrap();
+    let output = sandbox.orch("export make plan --order o.json");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("`/dns`, which is not in the project"),
+        "{output}"
+    );
+}
+
+/// Generated files in the project once made safeguards refuse each run.
+#[test]
+fn export_writes_files_that_no_safeguard_counts() {
+    let repository = Repository::of(shop());
+    let run = || repository.orch("run -q -- true");
+    assert_eq!(
+        repository
+            .orch("export gitlab -o app/api/pipeline.yml -- true")
+            .code(),
+        0
+    );
+    assert_eq!(repository.orch("export make -o orch.mk -- true").code(), 0);
+    assert!(repository.path("/app/api/pipeline.order.json").exists());
+    assert_eq!(run().code(), 0);
+    let changed = repository.orch("list --changed --base base");
+    assert_eq!((changed.code(), &*changed.stdout), (0, ""), "{changed}");
+    // Neither if they are committed and written again.
+    repository.commit();
+    assert_eq!(repository.orch("export make -o orch.mk -- false").code(), 0);
+    assert_eq!(
+        repository
+            .orch("export gitlab -o app/api/pipeline.yml --jobs 1 -- false")
+            .code(),
+        0
+    );
+    assert!(!repository.git("status --porcelain").is_empty());
+    assert_eq!(run().code(), 0);
+    // Whatever else has changed counts.
+    for file in ["/orch.mk", "/app/api/pipeline.order.json"] {
+        let text = repository.read(file);
+        repository.write(file, text.replacen('a', "b", 1));
+        assert_eq!(run().code(), 4, "{file}");
+        repository.write(file, text);
+    }
+    assert_eq!(run().code(), 0);
+    repository.write("/new", "# orch export 1 sha256:0000\n");
+    assert_eq!(run().code(), 4);
+}
+
+#[test]
+fn export_refuses_what_no_engine_would_accept() {
+    let sandbox = shop();
+    let problem = |arguments: &str| {
+        let output = sandbox.orch(&format!("export {arguments}"));
+        format!("{}: {}", output.code(), output.stderr)
+    };
+    sandbox.write("/manual.yml", "when: manual\n");
+    sandbox.write("/broken.yml", "a: [\n");
+    let problems = [
+        problem("gitlab -- true"),
+        problem("gitlab --order o.json"),
+        problem("gitlab plan --order o.json --changed"),
+        problem("gitlab --order o.json --template manual.yml -- true"),
+        problem("gitlab --order o.json --template broken.yml -- true"),
+        problem("gitlab --order o.json --template none.yml -- true"),
+        problem("github --order o.json -- true"),
+        problem("github --order o.json --template github.yml --workers 300 -- true"),
+        problem("make --order none/o.json -- true"),
+        problem("make none --order o.json"),
+    ];
+    assert_snapshot!(problems.join("\n"), @"");
+    let steps = "x".repeat(500_000);
+    sandbox.write("/long.yml", format!("runs-on: {steps}\n"));
+    assert_snapshot!(problem("github --order o.json --template long.yml -- true"), @"");
+}
+
+#[test]
+fn export_in_a_directory_of_the_repository_runs_jobs_there() {
+    let repository = Repository::of(shop());
+    let pipeline = exported(&repository, "gitlab --order o.json -- true");
+    assert!(!pipeline.contains("ORCH_DIRECTORY"), "{pipeline}");
+    let output = repository.orch_in("/app", "export gitlab --order o.json -- true");
+    assert!(output.stdout.contains("ORCH_DIRECTORY: app\n"), "{output}");
+    assert!(
+        output.stdout.contains("orch -C \"$ORCH_DIRECTORY\" job"),
+        "{output}"
+    );
+    assert!(repository.path("/app/o.json").exists());
+}
+
+#[test]
+fn export_splits_many_steps_into_files() {
+    let names: Vec<String> = (0..600).map(|number| format!("s{number:03}")).collect();
+    let sandbox = Sandbox::layout(&names.join("\n"));
+    let output = sandbox.orch("export buildkite -o p.yml --jobs 600 -- true");
+    assert_eq!(output.code(), 0, "{output}");
+    let steps = |file: &str| sandbox.read(file).matches("- key: ").count();
+    assert_eq!((steps("/p.yml"), steps("/p-2.yml")), (450, 151));
+    assert!(sandbox.read("/p-2.yml").contains("key: finish"));
+    let output = sandbox.orch("export buildkite --order o.json --jobs 600 -- true");
+    assert_eq!(output.code(), 4, "{output}");
+}
+
+/// Returns whether a program is there; says so if not.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        skipped(format!("`{program}` is not on the PATH"));
+    }
+    found
+}
+
+#[cfg(unix)]
+#[test]
+fn export_writes_a_makefile_that_make_runs_in_order() {
+    if !has("make") {
+        return;
+    }
+    let sandbox = shop();
+    sandbox.write_program(
+        "/bin/orch",
+        "#!/bin/sh\necho \"begin $2 $ORCH_ORDER\" >> log\nsleep 0.05\necho \"end $2\" >> log\n[ ! -e fails ]\n",
+    );
+    let make = |arguments: &str| {
+        let mut command = Command::new("make");
+        sandbox.isolate(&mut command);
+        let path = format!(
+            "{}:{}",
+            sandbox.path("/bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        command
+            .args(arguments.split(' '))
+            .current_dir(sandbox.path("/"))
+            .env("PATH", path);
+        let output = command.output().unwrap();
+        let log = sandbox.read("/log");
+        _ = std::fs::remove_file(sandbox.path("/log"));
+        (
+            output.status.success(),
+            log.lines().map(str::to_owned).collect::<Vec<_>>(),
+        )
+    };
+    let jobs_in_order = |log: &[String], order: &WorkOrder| {
+        let place = |line: String| log.iter().position(|it| it.starts_with(&line));
+        for job in &order.jobs {
+            for need in &job.needs {
+                let (ended, begun) = (
+                    place(format!("end {need}")),
+                    place(format!("begin {} ", job.id)),
+                );
+                assert!(ended.is_some() && ended < begun, "{log:?}");
+            }
+        }
+    };
+    exported(
+        &sandbox,
+        "make --order o.json --on-error skip-dependents -- true",
+    );
+    assert_eq!(
+        sandbox
+            .orch("export make -o orch.mk --on-error skip-dependents -- true")
+            .code(),
+        0
+    );
+    let (is_success, log) = make("-k -j 4 -f orch.mk");
+    let order = order(&sandbox, "/orch.order.json");
+    assert!(
+        is_success && log.iter().all(|line| !line.contains("o.json")),
+        "{log:?}"
+    );
+    assert_eq!(log.len(), 2 * order.jobs.len() + 2);
+    assert_eq!(log[log.len() - 2], "begin --order orch.order.json");
+    jobs_in_order(&log, &order);
+    // `orch` decides for each stack after a failure, unless the run stops.
+    sandbox.write("/fails", "");
+    let (is_success, log) = make("-k -j 4 -f orch.mk");
+    assert!(
+        !is_success && log.len() == 2 * order.jobs.len() + 2,
+        "{log:?}"
+    );
+    assert_eq!(
+        sandbox
+            .orch("export make -o orch.mk --on-error stop -- true")
+            .code(),
+        0
+    );
+    let (is_success, log) = make("-k -j 4 -f orch.mk");
+    assert!(!is_success && log.len() < 2 * order.jobs.len(), "{log:?}");
+}
+
+/// The pipelines of the tests, with the name of the schema of each.
+fn pipelines(sandbox: &Sandbox) -> Vec<(&'static str, String)> {
+    let names = [
+        ("gitlab", "gitlab-ci"),
+        ("github", "github-workflows"),
+        ("buildkite", "buildkite"),
+    ];
+    let mut pipelines = Vec::new();
+    for (engine, schema) in names {
+        for shape in [
+            "--jobs 2",
+            "--jobs 60",
+            "--workers 5",
+            "--on-error skip-dependents",
+            "--match none",
+        ] {
+            let arguments =
+                format!("{engine} --order o.json --template {engine}.yml {shape} -- true");
+            let output = sandbox.orch(&format!("export {arguments}"));
+            assert_eq!(output.code(), 0, "{output}");
+            let file = format!("/{engine}-{}.yml", pipelines.len());
+            sandbox.write(&file, output.stdout);
+            pipelines.push((schema, file));
+        }
+    }
+    pipelines
+}
+
+#[test]
+fn export_writes_pipelines_that_the_schemas_accept() {
+    if !has("check-jsonschema") {
+        return;
+    }
+    let sandbox = shop();
+    for (schema, file) in pipelines(&sandbox) {
+        let output = Command::new("check-jsonschema")
+            .args(["--builtin-schema", &format!("vendor.{schema}")])
+            .arg(sandbox.path(&file))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success(),
+            "{file}: {text}\n{}",
+            sandbox.read(&file)
+        );
+    }
+}
+
+#[test]
+fn export_writes_workflows_that_actionlint_accepts() {
+    if !has("actionlint") {
+        return;
+    }
+    let sandbox = shop();
+    for (_, file) in pipelines(&sandbox)
+        .into_iter()
+        .filter(|(schema, _)| schema.starts_with("github"))
+    {
+        let output = Command::new("actionlint")
+            .arg(sandbox.path(&file))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{file}: {text}");
+    }
+}
