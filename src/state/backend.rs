@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::document::{Document, Lock, MAX_SERIAL, Unreadable};
+use super::document::{Document, MAX_SERIAL, Unreadable};
 use super::holder::{HolderFile, Presence};
 use super::run_record::RunChanges;
 use super::store::{
@@ -335,13 +335,12 @@ impl Backend {
         _ = self.store.delete(&self.record_key(run));
     }
 
-    /// Removes the records of all runs that do not hold the lock of the document. Only a holder may do so.
-    pub(super) fn delete_other_records(&self, document: &Document) {
-        let holders = document.lock.iter().flat_map(Lock::holders);
-        let kept: Vec<String> = holders.map(|it| self.record_key(&it.run)).collect();
+    /// Removes the records of all other runs. Only the holder of a lock that it does not share may do so.
+    pub(super) fn delete_other_records(&self, run: &str) {
+        let own = self.record_key(run);
         let prefix = format!("{}.run-", self.base);
         for key in self.store.list(&prefix).unwrap_or_default() {
-            if !kept.contains(&key) {
+            if key != own {
                 _ = self.store.delete(&key);
             }
         }

@@ -187,9 +187,8 @@ impl Apply<'_> {
                 .any(|job| part.jobs.get(job).is_some_and(|it| it.contains(operation)))
         };
         let is_free = |operation: &PlanOperation| {
-            !verified.progress.done.contains(operation)
-                && !is_running(operation)
-                && attempted(operation).is_none()
+            let has_failed = attempted(operation).is_some_and(|entry| !entry.has_succeeded());
+            !verified.progress.done.contains(operation) && !is_running(operation) && !has_failed
         };
         let open = part.open(stacks, document, plan, &verified.progress);
         // Within one look, what an operation of the part waits for is not done yet.

@@ -7,7 +7,7 @@ use super::part::OpenPart;
 use super::policies::{ApplyPolicies, earlier_workflow};
 use crate::change::{CountedStates, StackStatuses};
 use crate::context::{Context, CyclesAre, follow_all};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::plan::SavedPlan;
 use crate::plan::entry::PlanMode;
@@ -71,6 +71,12 @@ impl Apply<'_> {
         }
         if self.is_from_file && earlier.is_none() {
             context.warn_if_behind(self.disabled)?;
+        }
+        if self.part.is_some() && context.project.settings.state.is_none() {
+            return Err(Error::refused(
+                "the jobs of a plan share a state, and this project keeps none",
+            )
+            .hint("see `orch help state`, or apply the plan on one machine"));
         }
         context.digest_inputs()?;
         let applied = self.applied(&context.project.root)?;

@@ -346,7 +346,10 @@ impl Acquisition<'_> {
         let Some((record, record_version)) = record else {
             return Err(LockError::Busy(self.backend.address()));
         };
-        self.backend.delete_other_records(&document);
+        // Another job of the order may have joined since.
+        if self.application.job.is_none() {
+            self.backend.delete_other_records(&lock.run);
+        }
         Ok(Locked {
             document,
             taken_over: self.taken_over.take(),

@@ -289,3 +289,13 @@ fn workers_share_the_stacks_of_a_recorded_command() {
     done(&repository, "finish --order order.json");
     assert_eq!(lock(&repository), Value::Null);
 }
+
+#[test]
+fn job_of_a_plan_is_refused_without_a_state() {
+    let repository = super::project(&STACKS);
+    let order = exported(&repository);
+    let why = "the jobs of a plan share a state, and this project keeps none";
+    fails(&repository, &job(&order, "/db"), 4, why);
+    fails(&repository, "finish --order order.json", 4, why);
+    assert_eq!(log(&repository), [""; 0]);
+}
