@@ -1,11 +1,12 @@
 //! Jobs of a work order: the gate before each stack, the lock that they share, and the end of all.
 
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use super::{DOCUMENT, applied, done, fails, hook, log, want, with_state, world};
-use crate::support::Repository;
+use crate::support::{Repository, wait_until};
 
 /// `/app` runs after `/db` and `/cache`; `/web` stands alone.
 const STACKS: [(&str, &str); 4] = [
@@ -298,4 +299,52 @@ fn job_of_a_plan_is_refused_without_a_state() {
     fails(&repository, &job(&order, "/db"), 4, why);
     fails(&repository, "finish --order order.json", 4, why);
     assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
+    let repository = with_state(&STACKS);
+    let waits = "touch $world/begun\nwhile [ -e $world/begun ]; do sleep 0.05; done\n";
+    hook(&repository, "apply", "db", waits);
+    let order = exported(&repository);
+    let run = job(&order, "/db");
+    let mut command = repository.command(&run);
+    let mut killed = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = repository.outside().join("world/begun");
+    wait_until("the apply has begun", || begun.exists());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    std::fs::remove_file(begun).unwrap();
+    hook(&repository, "apply", "db", "");
+    fails(&repository, &run, 4, "the state is locked");
+    fails(&repository, &job(&order, "/app"), 1, "it runs after /cache");
+    fails(
+        &repository,
+        "finish --order order.json",
+        4,
+        "may still be running",
+    );
+    // Its last heartbeat was some time ago.
+    for file in std::fs::read_dir(repository.path("/.orch/state")).unwrap() {
+        let path = file.unwrap().path();
+        if path.to_string_lossy().contains(".run-") {
+            let record = std::fs::File::options().write(true).open(path).unwrap();
+            let then = SystemTime::now() - Duration::from_secs(600);
+            record.set_modified(then).unwrap();
+        }
+    }
+    let output = done(&repository, &run);
+    assert!(
+        output.contains("its unfinished stacks count as interrupted"),
+        "{output}"
+    );
+    for stack in ["/cache", "/app", "/web"] {
+        done(&repository, &job(&order, stack));
+    }
+    assert_eq!(lock(&repository), Value::Null);
+    done(&repository, "finish --order order.json");
 }
