@@ -194,7 +194,7 @@ pub(super) fn free(
     for is_dry in [true, is_dry] {
         let mut rest = document.clone();
         for job in lock.holders() {
-            let freed = free_holder(backend, &mut rest, job.clone(), age, presence, by, is_dry)?;
+            let freed = free_holder(backend, &mut rest, job.clone(), None, presence, by, is_dry)?;
             if let FreedLock::Raced = freed {
                 return Ok(FreedLock::Raced);
             }

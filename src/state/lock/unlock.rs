@@ -93,7 +93,9 @@ pub fn unlock(
             let Some(mut found) = salvage::of_lock(backend, document, holder)? else {
                 return Ok(None); // the holder has just freed it
             };
-            let silence = silence(Some(&found), draft.age);
+            // Other jobs write the document, too.
+            let age = draft.age.filter(|_| lock.shared.is_none());
+            let silence = silence(Some(&found), age);
             let is_broken = is_broken(&found);
             // Once a tombstone has replaced the record, that is whole.
             if let Some(found) = found.damage.take() {
