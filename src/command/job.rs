@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use sha2::{Digest as _, Sha256};
 
 use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
-use super::run::patterns;
+use super::run::{RunJob, patterns, records_of};
 use crate::change::EntryIndex;
 use crate::context::{Context, from_lock, from_read};
 use crate::error::{Error, ErrorContext as _, Result};
@@ -24,8 +24,9 @@ use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
 use crate::state::clock::SystemClock;
+use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
-use crate::state::shared::{self, OrderJob};
+use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
 pub const SECRET: &str = "ORCH_ORDER_SECRET";
@@ -130,7 +131,7 @@ fn operation_of(turn: &OrderedTurn) -> PlanOperation {
 
 /// The state of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnState {
+pub enum TurnProgress {
     /// It has not started, as far as is known.
     Left,
     Running,
@@ -141,14 +142,14 @@ pub enum TurnState {
 /// Returns a failed turn of other jobs, if nothing starts after a failure.
 fn failed_turn<'o>(
     order: &'o WorkOrder,
-    states: &[TurnState],
+    states: &[TurnProgress],
     own: &[usize],
 ) -> Result<Option<&'o StackPath>> {
     let settings = order.run_settings().map_err(Error::refused)?;
     if settings.on_error() != OnError::Stop {
         return Ok(None);
     }
-    let has_failed = |turn: &usize| states[*turn] == TurnState::Failed && !own.contains(turn);
+    let has_failed = |turn: &usize| states[*turn] == TurnProgress::Failed && !own.contains(turn);
     let failed = (0..states.len()).find(has_failed);
     Ok(failed.map(|turn| &order.turns[turn].stack))
 }
@@ -158,19 +159,19 @@ fn failed_turn<'o>(
 /// # Errors
 ///
 /// If a later version of `orch` wrote the settings of the order.
-pub fn next_turn(order: &WorkOrder, states: &[TurnState]) -> Result<WorkLeft> {
+pub fn next_turn(order: &WorkOrder, states: &[TurnProgress]) -> Result<WorkLeft> {
     let predecessors = order.predecessors();
     let has_ended = |it: &Predecessor| match states[it.turn] {
-        TurnState::Done => true,
-        TurnState::Failed => !it.must_succeed,
-        TurnState::Left | TurnState::Running => false,
+        TurnProgress::Done => true,
+        TurnProgress::Failed => !it.must_succeed,
+        TurnProgress::Left | TurnProgress::Running => false,
     };
     let is_stopped = failed_turn(order, states, &[])?.is_some();
-    let mut left = (0..states.len()).filter(|turn| states[*turn] == TurnState::Left);
+    let mut left = (0..states.len()).filter(|turn| states[*turn] == TurnProgress::Left);
     let next = left.find(|turn| predecessors.of(*turn).iter().all(has_ended));
     Ok(WorkLeft {
         next: next.filter(|_| !is_stopped),
-        is_waiting: states.contains(&TurnState::Running),
+        is_waiting: states.contains(&TurnProgress::Running),
     })
 }
 
@@ -180,7 +181,15 @@ pub struct OpenTurns {
     pub stacks: Vec<StackIndex>,
     /// The others that are not done.
     pub skipped: BTreeMap<StackPath, SkipReason>,
-    pub job: OrderJob,
+    pub job: RunJob,
+}
+
+/// The progress of a work order, as the state has it.
+pub struct OrderProgress {
+    /// By turn.
+    pub turns: Vec<TurnProgress>,
+    /// The records of all stacks.
+    records: BTreeMap<StackPath, Option<String>>,
 }
 
 impl Context {
@@ -197,13 +206,12 @@ impl Context {
         if self.project.settings.state.is_none() {
             return Ok(None);
         }
-        let kind = match settings.recording {
-            Some(kind) => Some(kind),
-            None => {
-                let host = |name: &str| lookup(&Environment::new(), name);
-                let patterns = patterns(self)?;
-                patterns.recognize(words, host).map(|it| it.recorded)
-            }
+        let kind = if settings.recording.is_some() {
+            settings.recording
+        } else {
+            let host = |name: &str| lookup(&Environment::new(), name);
+            let patterns = patterns(self)?;
+            patterns.recognize(words, host).map(|it| it.recorded)
         };
         Ok(kind.filter(|kind| *kind != RecordKind::Never))
     }
@@ -213,11 +221,11 @@ impl Context {
     /// # Errors
     ///
     /// If this is not the commit of the work order, or the state cannot be read.
-    pub fn turn_states(
+    pub fn progress(
         &mut self,
         order: &WorkOrder,
         recorded: Option<RecordKind>,
-    ) -> Result<Vec<TurnState>> {
+    ) -> Result<OrderProgress> {
         let here = head(&self.project.root).context("failed to ask git for HEAD")?;
         let graph = digest(&self.project.stacks, &self.references);
         if order.commit != here || order.graph != graph {
@@ -227,7 +235,10 @@ impl Context {
                 .hint("check out that commit, or start a new pipeline with `orch export`"));
         }
         let Some(recorded) = recorded else {
-            return Ok(vec![TurnState::Left; order.turns.len()]);
+            return Ok(OrderProgress {
+                turns: vec![TurnProgress::Left; order.turns.len()],
+                records: BTreeMap::new(),
+            });
         };
         let opened = self.opened()?;
         let document = opened.read_once()?;
@@ -252,14 +263,15 @@ impl Context {
             let key = stack.and_then(|stack| pairs.key(stack));
             let Some(entry) = key.and_then(|key| document.stacks.get(key)) else {
                 return match recorded {
-                    RecordKind::Destroy => TurnState::Done,
-                    _ => TurnState::Left,
+                    RecordKind::Destroy => TurnProgress::Done,
+                    _ => TurnProgress::Left,
                 };
             };
             if let Some(intent) = &entry.intent {
-                return match running.contains(&intent.run) {
-                    true => TurnState::Running,
-                    false => TurnState::Failed,
+                return if running.contains(&intent.run) {
+                    TurnProgress::Running
+                } else {
+                    TurnProgress::Failed
                 };
             }
             let in_order = shared.is_some_and(|it| it.runs.iter().any(|run| entry.is_of(run)));
@@ -270,18 +282,23 @@ impl Context {
                 _ => entry.has_succeeded() && (in_order || is_of_commit),
             };
             match (is_done, in_order) {
-                (true, _) => TurnState::Done,
-                (false, true) => TurnState::Failed,
-                (false, false) => TurnState::Left,
+                (true, _) => TurnProgress::Done,
+                (false, true) => TurnProgress::Failed,
+                (false, false) => TurnProgress::Left,
             }
         };
         let states = order.turns.iter().enumerate();
         let states = states.map(|(position, turn)| match state(turn) {
             // Its job has begun.
-            TurnState::Left if taken.contains(&position) => TurnState::Running,
+            TurnProgress::Left if taken.contains(&position) => TurnProgress::Running,
             state => state,
         });
-        Ok(states.collect())
+        let turns = states.collect();
+        let stacks = order.turns.iter().map(|turn| &turn.stack);
+        Ok(OrderProgress {
+            turns,
+            records: records_of(&self.project.stacks, &document, stacks),
+        })
     }
 
     /// Returns the turns of a job that may run its command.
@@ -299,22 +316,31 @@ impl Context {
         secret: &str,
         recorded: Option<RecordKind>,
     ) -> Result<OpenTurns> {
-        let states = self.turn_states(order, recorded)?;
-        let is_left = |&turn: &usize| states[turn] != TurnState::Done;
+        let OrderProgress {
+            turns: states,
+            mut records,
+        } = self.progress(order, recorded)?;
+        let own = job.turns.iter().map(|&turn| &order.turns[turn].stack);
+        let own: BTreeSet<&StackPath> = own.collect();
+        records.retain(|stack, _| own.contains(stack));
+        let is_left = |&turn: &usize| states[turn] != TurnProgress::Done;
         let left = jobs(order)
             .into_iter()
             .filter(|job| job.turns.iter().any(is_left));
         let mut open = OpenTurns {
             stacks: Vec::new(),
             skipped: BTreeMap::new(),
-            job: OrderJob {
-                left: left.map(|job| job.id).collect(),
-                ..order_job(order, &job.id, secret)
+            job: RunJob {
+                order: OrderJob {
+                    left: left.map(|job| job.id).collect(),
+                    ..order_job(order, &job.id, secret)
+                },
+                records,
             },
         };
         let failed = failed_turn(order, &states, &job.turns)?;
         let predecessors = order.predecessors();
-        let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnState::Done).collect();
+        let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnProgress::Done).collect();
         for &turn in job.turns.iter().filter(|turn| is_left(turn)) {
             let path = &order.turns[turn].stack;
             let before = predecessors.of(turn).into_iter();
@@ -322,14 +348,13 @@ impl Context {
             let missing = needed.find(|it| !is_open[it.turn]);
             let missing = missing.map(|it| order.turns[it.turn].stack.clone());
             let reason = missing.map(SkipReason::Waits);
-            match reason.or(failed.cloned().map(SkipReason::Stopped)) {
-                Some(reason) => _ = open.skipped.insert(path.clone(), reason),
-                None => {
-                    is_open[turn] = true;
-                    let stack = self.project.stacks.find(path);
-                    open.stacks.push(stack.context("the graph is the same")?);
-                }
+            if let Some(reason) = reason.or(failed.cloned().map(SkipReason::Stopped)) {
+                open.skipped.insert(path.clone(), reason);
+                continue;
             }
+            is_open[turn] = true;
+            let stack = self.project.stacks.find(path);
+            open.stacks.push(stack.context("the graph is the same")?);
         }
         Ok(open)
     }

@@ -72,7 +72,7 @@ impl Shape<'_> {
             Some(_) => "-C \"$ORCH_DIRECTORY\" ",
             None => "",
         };
-        format!("orch {directory}{words} --order \"$ORCH_ORDER\"")
+        format!("orch {directory}{words} --work-order \"$ORCH_ORDER\"")
     }
 
     /// Returns the variables of a job.

@@ -14,7 +14,7 @@ pub use super::deposed::DeposedGeneration;
 pub use super::history::{Write, WrittenStacks};
 pub use super::inputs::{CountedInputs, Inputs};
 use super::keys;
-pub use super::lease::Lock;
+pub use super::lease::{Lock, OrderJob, SharedLock};
 pub use super::refreshed::Refreshed;
 use super::rules::RecordedRules;
 use crate::path::Generation;

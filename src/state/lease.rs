@@ -1,5 +1,6 @@
 //! The holder of the lock of a document, and how long it counts as alive.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::action::RunAction;
-use super::shared::SharedLock;
 
 /// A holder of a lock without an expiry who was heard of so recently is alive.
 pub(super) const ALIVE: Duration = Duration::from_mins(2);
@@ -68,5 +68,47 @@ impl Lock {
     pub(super) fn heartbeat(&self, at_least: Duration) -> Duration {
         let often = self.expires().map(|expires| expires / 4);
         often.map_or(at_least, |often| often.min(at_least))
+    }
+}
+
+/// The jobs of the work order that holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedLock {
+    /// The id of the work order.
+    pub order: String,
+    /// The jobs that have not succeeded yet, by id, each with its lock while it runs.
+    pub jobs: BTreeMap<String, Option<Box<Lock>>>,
+    /// The runs of its jobs so far.
+    pub runs: BTreeSet<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A job of a work order.
+#[derive(Debug, Clone)]
+pub struct OrderJob {
+    /// The id of the work order.
+    pub order: String,
+    /// The run of the order.
+    pub run: String,
+    /// The code of the order's lock, which all its jobs know.
+    pub code: String,
+    pub job: String,
+    /// All jobs with work left, for the first one, which takes the lock.
+    pub left: Vec<String>,
+}
+
+impl SharedLock {
+    /// Returns the locks of the running jobs.
+    pub fn running(&self) -> impl Iterator<Item = &Lock> {
+        self.jobs.values().filter_map(Option::as_deref)
+    }
+}
+
+impl OrderJob {
+    /// Returns whether the work order holds the lock.
+    pub fn holds(&self, lock: &Lock) -> bool {
+        lock.code == self.code
     }
 }

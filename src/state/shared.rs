@@ -3,57 +3,14 @@
 //! The order holds the lock of the document until all its jobs have succeeded. Each job that runs has a lock of its
 //! own in it, with a record and heartbeats, like any run; only the code of that lock lets it write.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::backend::{Backend, PutOutcome, ReadDocument};
-use super::document::{Document, Lock};
+use super::document::{Document, Lock, OrderJob, SharedLock};
 use super::lock::{LockError, read, retry};
 use super::store::PutCondition;
-
-/// The jobs of the work order that holds a lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SharedLock {
-    /// The id of the work order.
-    pub order: String,
-    /// The jobs that have not succeeded yet, by id, each with its lock while it runs.
-    pub jobs: BTreeMap<String, Option<Box<Lock>>>,
-    /// The runs of its jobs so far.
-    pub runs: BTreeSet<String>,
-    /// Fields that this version does not know.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
-}
-
-/// A job of a work order.
-#[derive(Debug, Clone)]
-pub struct OrderJob {
-    /// The id of the work order.
-    pub order: String,
-    /// The run of the order.
-    pub run: String,
-    /// The code of the order's lock, which all its jobs know.
-    pub code: String,
-    pub job: String,
-    /// All jobs with work left, for the first one, which takes the lock.
-    pub left: Vec<String>,
-}
-
-impl SharedLock {
-    /// Returns the locks of the running jobs.
-    pub fn running(&self) -> impl Iterator<Item = &Lock> {
-        self.jobs.values().filter_map(Option::as_deref)
-    }
-}
-
-impl OrderJob {
-    /// Returns whether the work order holds the lock.
-    pub fn holds(&self, lock: &Lock) -> bool {
-        lock.code == self.code
-    }
-}
 
 impl Document {
     /// Returns the lock with this code: that of a run, of a work order or of its running job.

@@ -62,7 +62,7 @@ fn export_gitlab_writes_a_child_pipeline() {
     let sandbox = shop();
     let pipeline = exported(
         &sandbox,
-        "gitlab --order o.json --jobs 2 --template gitlab.yml --on-error skip-dependents -- terraform plan",
+        "gitlab --work-order o.json --jobs 2 --template gitlab.yml --on-error skip-dependents -- terraform plan",
     );
     assert_snapshot!(pipeline, @r#"
     # Written by `orch export`; do not edit it.
@@ -83,14 +83,14 @@ fn export_gitlab_writes_a_child_pipeline() {
         - pipeline: "$PARENT"
           job: "plan"
       script:
-        - "orch job db-b084f664 --order \"$ORCH_ORDER\""
+        - "orch job db-b084f664 --work-order \"$ORCH_ORDER\""
     dns-cdf1ace3:
       extends: ".orch"
       needs:
         - pipeline: "$PARENT"
           job: "plan"
       script:
-        - "orch job dns-cdf1ace3 --order \"$ORCH_ORDER\""
+        - "orch job dns-cdf1ace3 --work-order \"$ORCH_ORDER\""
     app-api-e2017276:
       extends: ".orch"
       needs:
@@ -99,7 +99,7 @@ fn export_gitlab_writes_a_child_pipeline() {
         - pipeline: "$PARENT"
           job: "plan"
       script:
-        - "orch job app-api-e2017276 --order \"$ORCH_ORDER\""
+        - "orch job app-api-e2017276 --work-order \"$ORCH_ORDER\""
     mail-aa537b28:
       extends: ".orch"
       needs:
@@ -110,7 +110,7 @@ fn export_gitlab_writes_a_child_pipeline() {
         - pipeline: "$PARENT"
           job: "plan"
       script:
-        - "orch job mail-aa537b28 --order \"$ORCH_ORDER\""
+        - "orch job mail-aa537b28 --work-order \"$ORCH_ORDER\""
     finish:
       extends: ".orch"
       needs:
@@ -121,18 +121,19 @@ fn export_gitlab_writes_a_child_pipeline() {
         - pipeline: "$PARENT"
           job: "plan"
       script:
-        - "orch finish --order \"$ORCH_ORDER\""
+        - "orch finish --work-order \"$ORCH_ORDER\""
       when: "always"
     # orch export 1 sha256:…
     "#);
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a workflow is long")]
 fn export_github_writes_a_workflow() {
     let sandbox = shop();
     let pipeline = exported(
         &sandbox,
-        "github --order o.json --jobs 2 --template github.yml --on-error skip-dependents -- terraform plan",
+        "github --work-order o.json --jobs 2 --template github.yml --on-error skip-dependents -- terraform plan",
     );
     assert_snapshot!(pipeline, @r#"
     # Written by `orch export`; do not edit it.
@@ -150,7 +151,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch job db-b084f664 --order \"$ORCH_ORDER\""
+          - run: "orch job db-b084f664 --work-order \"$ORCH_ORDER\""
       dns-cdf1ace3:
         runs-on: "ubuntu-latest"
         permissions:
@@ -160,7 +161,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch job dns-cdf1ace3 --order \"$ORCH_ORDER\""
+          - run: "orch job dns-cdf1ace3 --work-order \"$ORCH_ORDER\""
       app-api-e2017276:
         needs:
           - "db-b084f664"
@@ -172,7 +173,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch job app-api-e2017276 --order \"$ORCH_ORDER\""
+          - run: "orch job app-api-e2017276 --work-order \"$ORCH_ORDER\""
         if: "${{ !cancelled() }}"
       mail-aa537b28:
         needs:
@@ -186,7 +187,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch job mail-aa537b28 --order \"$ORCH_ORDER\""
+          - run: "orch job mail-aa537b28 --work-order \"$ORCH_ORDER\""
         if: "${{ !cancelled() }}"
       finish:
         needs:
@@ -200,13 +201,13 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch finish --order \"$ORCH_ORDER\""
+          - run: "orch finish --work-order \"$ORCH_ORDER\""
         if: "${{ always() }}"
     # orch export 1 sha256:…
     "#);
     let pipeline = exported(
         &sandbox,
-        "github --order o.json --workers 3 --template github.yml -- terraform plan",
+        "github --work-order o.json --workers 3 --template github.yml -- terraform plan",
     );
     assert_snapshot!(pipeline, @r#"
     # Written by `orch export`; do not edit it.
@@ -231,7 +232,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch work --order \"$ORCH_ORDER\""
+          - run: "orch work --work-order \"$ORCH_ORDER\""
       finish:
         needs:
           - "work"
@@ -243,7 +244,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch finish --order \"$ORCH_ORDER\""
+          - run: "orch finish --work-order \"$ORCH_ORDER\""
         if: "${{ always() }}"
     # orch export 1 sha256:…
     "#);
@@ -255,14 +256,14 @@ fn export_buildkite_writes_steps() {
     let sandbox = shop();
     let pipeline = exported(
         &sandbox,
-        "buildkite --order o.json --jobs 2 --template buildkite.yml -- terraform plan",
+        "buildkite --work-order o.json --jobs 2 --template buildkite.yml -- terraform plan",
     );
     assert_snapshot!(pipeline, @r#"
     # Written by `orch export`; do not edit it.
     steps:
       - key: "db-b084f664"
         label: "db-b084f664"
-        command: "orch job db-b084f664 --order \"$$ORCH_ORDER\""
+        command: "orch job db-b084f664 --work-order \"$$ORCH_ORDER\""
         agents:
           queue: "infra"
         retry:
@@ -273,7 +274,7 @@ fn export_buildkite_writes_steps() {
           ORCH_ORDER: "o.json"
       - key: "dns-cdf1ace3"
         label: "dns-cdf1ace3"
-        command: "orch job dns-cdf1ace3 --order \"$$ORCH_ORDER\""
+        command: "orch job dns-cdf1ace3 --work-order \"$$ORCH_ORDER\""
         agents:
           queue: "infra"
         retry:
@@ -284,7 +285,7 @@ fn export_buildkite_writes_steps() {
           ORCH_ORDER: "o.json"
       - key: "app-api-e2017276"
         label: "app-api-e2017276"
-        command: "orch job app-api-e2017276 --order \"$$ORCH_ORDER\""
+        command: "orch job app-api-e2017276 --work-order \"$$ORCH_ORDER\""
         depends_on:
           - step: "db-b084f664"
             allow_failure: false
@@ -298,7 +299,7 @@ fn export_buildkite_writes_steps() {
           ORCH_ORDER: "o.json"
       - key: "mail-aa537b28"
         label: "mail-aa537b28"
-        command: "orch job mail-aa537b28 --order \"$$ORCH_ORDER\""
+        command: "orch job mail-aa537b28 --work-order \"$$ORCH_ORDER\""
         depends_on:
           - step: "db-b084f664"
             allow_failure: false
@@ -314,7 +315,7 @@ fn export_buildkite_writes_steps() {
           ORCH_ORDER: "o.json"
       - key: "finish"
         label: "finish"
-        command: "orch finish --order \"$$ORCH_ORDER\""
+        command: "orch finish --work-order \"$$ORCH_ORDER\""
         depends_on:
           - step: "app-api-e2017276"
             allow_failure: true
@@ -337,7 +338,7 @@ fn export_make_writes_a_makefile() {
     let sandbox = shop();
     let pipeline = exported(
         &sandbox,
-        "make --order o.json --match 'app/**' --match db -- terraform plan",
+        "make --work-order o.json --match 'app/**' --match db -- terraform plan",
     );
     assert_snapshot!(pipeline, @r#"
     # Written by `orch export`; do not edit it.
@@ -346,10 +347,10 @@ fn export_make_writes_a_makefile() {
     .PHONY: finish db-b084f664
 
     finish: db-b084f664
-    	@orch finish --order "$$ORCH_ORDER"
+    	@orch finish --work-order "$$ORCH_ORDER"
 
     db-b084f664:
-    	@orch job db-b084f664 --order "$$ORCH_ORDER"
+    	@orch job db-b084f664 --work-order "$$ORCH_ORDER"
     # orch export 1 sha256:…
     "#);
 }
@@ -367,7 +368,7 @@ fn export_gives_a_job_the_stacks_that_took_long_together() {
     let stacks = |arguments: &str| {
         exported(
             &sandbox,
-            &format!("make --order o.json --jobs 2 {arguments}"),
+            &format!("make --work-order o.json --jobs 2 {arguments}"),
         );
         let order = order(&sandbox, "/o.json");
         let jobs = order.jobs.iter().map(|job| {
@@ -401,7 +402,7 @@ fn export_keeps_unusual_names_and_words_out_of_the_pipeline() {
         let template = format!("--template {engine}.yml");
         let template = if engine == "make" { "" } else { &template };
         let output = sandbox.orch_with(
-            &format!("export {engine} --order o.json --match 'odd/**' {template} -- sh -c"),
+            &format!("export {engine} --work-order o.json --match 'odd/**' {template} -- sh -c"),
             |orch| _ = orch.arg(word),
         );
         assert_eq!(output.code(), 0, "{output}");
@@ -416,7 +417,7 @@ fn export_keeps_unusual_names_and_words_out_of_the_pipeline() {
         assert_eq!(words[2].0.to_str(), Some(word));
     }
     for order in ["'$(id).json'", "'a\"b'", "'#.json'"] {
-        let output = sandbox.orch(&format!("export make --order {order} -- true"));
+        let output = sandbox.orch(&format!("export make --work-order {order} -- true"));
         assert_eq!(output.code(), 64, "{output}");
     }
 }
@@ -424,7 +425,7 @@ fn export_keeps_unusual_names_and_words_out_of_the_pipeline() {
 #[test]
 fn export_is_the_same_each_time_but_for_the_id_of_the_run() {
     let sandbox = shop();
-    let export = || exported(&sandbox, "gitlab --order o.json -- true");
+    let export = || exported(&sandbox, "gitlab --work-order o.json -- true");
     let first = (export(), order(&sandbox, "/o.json"));
     let second = (export(), order(&sandbox, "/o.json"));
     assert_eq!(first.0, second.0);
@@ -444,7 +445,7 @@ fn export_records_the_run_in_the_work_order() {
     let repository = Repository::of(shop());
     exported(
         &repository,
-        "gitlab --order o.json -j 4 --reverse --on-error continue --retries 2 --retry-on-exit 7 --no-record -- terraform destroy",
+        "gitlab --work-order o.json -j 4 --reverse --on-error continue --retries 2 --retry-on-exit 7 --no-record -- terraform destroy",
     );
     let order = order(&repository, "/o.json");
     assert_eq!(
@@ -480,7 +481,7 @@ fn export_of_a_plan_has_its_operations() {
         "driver \"fake\" {\n  plan = [\"sh\", \"-c\", \"exit 2\"]\n  apply = [\"true\"]\n  destroy = [\"true\"]\n}\norch {\n  config {\n    driver = \"fake\"\n  }\n}\n",
     );
     assert_eq!(sandbox.orch("plan -o plan").code(), 0);
-    exported(&sandbox, "make plan --order o.json");
+    exported(&sandbox, "make plan --work-order o.json");
     let order = order(&sandbox, "/o.json");
     let json: Value = serde_json::from_str(&order.to_text()).unwrap();
     assert_eq!(json["task"]["plan"]["file"], "plan");
@@ -493,11 +494,11 @@ fn export_of_a_plan_has_its_operations() {
     assert_eq!(order.turns.len(), 5);
     // What is destroyed goes in the other direction.
     assert_eq!(sandbox.orch("plan --destroy -o plan").code(), 0);
-    exported(&sandbox, "make plan --order o.json");
+    exported(&sandbox, "make plan --work-order o.json");
     let order = crate::export::order(&sandbox, "/o.json");
     assert_eq!(order.turns[4].key(), "/db destroy");
     std::fs::remove_dir_all(sandbox.path("/dns")).unwrap();
-    let output = sandbox.orch("export make plan --order o.json");
+    let output = sandbox.orch("export make plan --work-order o.json");
     assert_eq!(output.code(), 4, "{output}");
     assert!(
         output
@@ -557,19 +558,19 @@ fn export_refuses_what_no_engine_would_accept() {
     sandbox.write("/broken.yml", "a: [\n");
     let problems = [
         problem("gitlab -- true"),
-        problem("gitlab --order o.json"),
-        problem("gitlab plan --order o.json --changed"),
-        problem("gitlab --order o.json --template manual.yml -- true"),
-        problem("gitlab --order o.json --template broken.yml -- true"),
-        problem("gitlab --order o.json --template none.yml -- true"),
-        problem("github --order o.json -- true"),
-        problem("github --order o.json --template github.yml --workers 300 -- true"),
-        problem("make --order none/o.json -- true"),
-        problem("make none --order o.json"),
+        problem("gitlab --work-order o.json"),
+        problem("gitlab plan --work-order o.json --changed"),
+        problem("gitlab --work-order o.json --template manual.yml -- true"),
+        problem("gitlab --work-order o.json --template broken.yml -- true"),
+        problem("gitlab --work-order o.json --template none.yml -- true"),
+        problem("github --work-order o.json -- true"),
+        problem("github --work-order o.json --template github.yml --workers 300 -- true"),
+        problem("make --work-order none/o.json -- true"),
+        problem("make none --work-order o.json"),
     ];
     assert_snapshot!(problems.join("\n"), @"
     64: error: the following required arguments were not provided:
-      --order <FILE>
+      --work-order <FILE>
 
     Usage: orch export [OPTIONS] ENGINE FILE
            orch export [OPTIONS] ENGINE -- COMMAND…
@@ -616,7 +617,7 @@ fn export_refuses_what_no_engine_would_accept() {
     ");
     let steps = "x".repeat(500_000);
     sandbox.write("/long.yml", format!("runs-on: {steps}\n"));
-    assert_snapshot!(problem("github --order o.json --template long.yml -- true"), @"
+    assert_snapshot!(problem("github --work-order o.json --template long.yml -- true"), @"
     4: error: GitHub Actions accepts 500000 bytes in a file, and this pipeline has 2501039 (limit as of 2026-11, https://docs.github.com/en/actions/reference/limits)
       = help: use `--workers N`: equal workers in a matrix need one job; or shorten the template
     ");
@@ -625,9 +626,9 @@ fn export_refuses_what_no_engine_would_accept() {
 #[test]
 fn export_in_a_directory_of_the_repository_runs_jobs_there() {
     let repository = Repository::of(shop());
-    let pipeline = exported(&repository, "gitlab --order o.json -- true");
+    let pipeline = exported(&repository, "gitlab --work-order o.json -- true");
     assert!(!pipeline.contains("ORCH_DIRECTORY"), "{pipeline}");
-    let output = repository.orch_in("/app", "export gitlab --order o.json -- true");
+    let output = repository.orch_in("/app", "export gitlab --work-order o.json -- true");
     assert!(
         output.stdout.contains("ORCH_DIRECTORY: \"app\"\n"),
         "{output}"
@@ -648,7 +649,7 @@ fn export_splits_many_steps_into_files() {
     let steps = |file: &str| sandbox.read(file).matches("- key: ").count();
     assert_eq!((steps("/p.yml"), steps("/p-2.yml")), (450, 151));
     assert!(sandbox.read("/p-2.yml").contains("key: \"finish\""));
-    let output = sandbox.orch("export buildkite --order o.json --jobs 600 -- true");
+    let output = sandbox.orch("export buildkite --work-order o.json --jobs 600 -- true");
     assert_eq!(output.code(), 4, "{output}");
 }
 
@@ -706,7 +707,7 @@ fn export_writes_a_makefile_that_make_runs_in_order() {
     };
     exported(
         &sandbox,
-        "make --order o.json --on-error skip-dependents -- true",
+        "make --work-order o.json --on-error skip-dependents -- true",
     );
     assert_eq!(
         sandbox
@@ -721,7 +722,7 @@ fn export_writes_a_makefile_that_make_runs_in_order() {
         "{log:?}"
     );
     assert_eq!(log.len(), 2 * order.jobs.len() + 2);
-    assert_eq!(log[log.len() - 2], "begin --order orch.order.json");
+    assert_eq!(log[log.len() - 2], "begin --work-order orch.order.json");
     jobs_in_order(&log, &order);
     // `orch` decides for each stack after a failure, unless the run stops.
     sandbox.write("/fails", "");
@@ -757,7 +758,7 @@ fn pipelines(sandbox: &Sandbox) -> Vec<(&'static str, String)> {
             "--match none",
         ] {
             let arguments =
-                format!("{engine} --order o.json --template {engine}.yml {shape} -- true");
+                format!("{engine} --work-order o.json --template {engine}.yml {shape} -- true");
             let output = sandbox.orch(&format!("export {arguments}"));
             assert_eq!(output.code(), 0, "{output}");
             let file = format!("/{engine}-{}.yml", pipelines.len());

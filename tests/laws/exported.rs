@@ -80,9 +80,12 @@ fn case() -> impl Strategy<Value = Case> {
             // Any sequence of all nodes has the turns in the sequence of their numbers.
             let place =
                 |node: usize| (node * 7919 % n_nodes.max(1)) * usize::from(node >= turns.len());
-            let rank = |node: usize| match node < turns.len() {
-                true => (node * 2, 0),
-                false => (place(node) * 2 + 1, node),
+            let rank = |node: usize| {
+                if node < turns.len() {
+                    (node * 2, 0)
+                } else {
+                    (place(node) * 2 + 1, node)
+                }
             };
             let edges = edges
                 .into_iter()
@@ -294,7 +297,7 @@ fn written(engine: Engine, pipeline: &Pipeline) -> BTreeMap<String, Vec<String>>
             .cloned()
             .unwrap_or_default()
     };
-    let documents = pipeline
+    let mut documents = pipeline
         .files
         .iter()
         .map(|file| yaml_serde::from_str::<Value>(file));
@@ -320,7 +323,7 @@ fn written(engine: Engine, pipeline: &Pipeline) -> BTreeMap<String, Vec<String>>
             })
             .collect(),
         Engine::Gitlab | Engine::Github => {
-            let document = documents.last().unwrap().unwrap();
+            let document = documents.next_back().unwrap().unwrap();
             let jobs = document
                 .get("jobs")
                 .unwrap_or(&document)

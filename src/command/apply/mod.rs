@@ -3,6 +3,7 @@
 mod approve;
 mod conditions;
 mod execute;
+mod job;
 mod lock;
 mod part;
 mod policies;

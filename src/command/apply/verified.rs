@@ -132,7 +132,6 @@ impl Apply<'_> {
             part.open(&context.project.stacks, document, plan, &progress)
         });
         Ok(VerifiedPlan {
-            part,
             context,
             document,
             statuses,
@@ -140,6 +139,7 @@ impl Apply<'_> {
             progress,
             applied,
             policies,
+            part,
         })
     }
 

@@ -15,7 +15,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 pub use self::destroys::DestroyGuard;
-pub use self::options::{PolicyOptions, ResumeOptions, RunOptions};
+pub(super) use self::options::records_of;
+pub use self::options::{PolicyOptions, ResumeOptions, RunJob, RunOptions};
 pub use self::policies::PreparedRunPolicies;
 pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
@@ -300,6 +301,9 @@ impl<'o> SelectedRun<'o> {
         let (prepared, mut held) = match recorder::lock(context, options, &prepared, destroys)? {
             None => (prepared, None),
             Some(mut held) => {
+                if let Some(job) = &options.job {
+                    job.check(&context.project.stacks, held.document())?;
+                }
                 let reselected = reselect::select(
                     context,
                     options,

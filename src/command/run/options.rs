@@ -1,17 +1,22 @@
 //! The options of `orch run`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::change::EntryIndex;
 use crate::context::{Context, RollbackFlags};
 use crate::diagnostic::closest;
 use crate::error::{Error, Result};
+use crate::path::StackPath;
+use crate::plan::stale::record_of;
+use crate::printable::printable;
 use crate::project::config::TagLimit;
 use crate::project::policy::PolicyRun;
+use crate::project::stack::Stacks;
 use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
-use crate::state::shared::OrderJob;
+use crate::state::document::{Document, OrderJob};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -31,9 +36,17 @@ pub struct RunOptions {
     pub lock_timeout: Duration,
     pub fails_if_empty: bool,
     /// The job of a work order that the run is, if it is one.
-    pub job: Option<OrderJob>,
+    pub job: Option<RunJob>,
     /// The disabled safeguards.
     pub disabled: Disabled,
+}
+
+/// The job of a work order that a run is.
+#[derive(Debug)]
+pub struct RunJob {
+    pub order: OrderJob,
+    /// What the state had of its stacks before the lock was taken, by stack.
+    pub records: BTreeMap<StackPath, Option<String>>,
 }
 
 #[derive(Debug)]
@@ -53,6 +66,38 @@ pub struct PolicyOptions {
     /// The command of follow-ups.
     pub followup: Option<String>,
     pub metadata: Vec<String>,
+}
+
+impl RunJob {
+    /// Refuses a run whose stacks another run has changed since the gate.
+    pub(super) fn check(&self, stacks: &Stacks, document: &Document) -> Result<()> {
+        let records = records_of(stacks, document, self.records.keys());
+        let changed = records
+            .iter()
+            .find(|(stack, record)| self.records.get(*stack) != Some(record));
+        match changed {
+            None => Ok(()),
+            Some((stack, _)) => Err(Error::refused(format!(
+                "another run of the job has changed {} meanwhile",
+                printable(stack.as_str())
+            ))
+            .hint("run the job again: it skips stacks that are done")),
+        }
+    }
+}
+
+/// Returns the records of stacks.
+pub(in crate::command) fn records_of<'s>(
+    stacks: &Stacks,
+    document: &Document,
+    paths: impl Iterator<Item = &'s StackPath>,
+) -> BTreeMap<StackPath, Option<String>> {
+    let pairs = EntryIndex::new(stacks, document);
+    let record = |path: &StackPath| {
+        let key = stacks.find(path).and_then(|stack| pairs.key(stack))?;
+        document.stacks.get(key).map(record_of)
+    };
+    paths.map(|path| (path.clone(), record(path))).collect()
 }
 
 impl PolicyOptions {

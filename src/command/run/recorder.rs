@@ -114,7 +114,7 @@ pub(super) fn lock(
         run: &run.id,
         action: &action,
         timeout: options.lock_timeout,
-        job: options.job.as_ref(),
+        job: options.job.as_ref().map(|job| &job.order),
     };
     let lock = Lockable::new(context, &document)?.lock(&context.project, &request)?;
     Ok(Some(HeldState {

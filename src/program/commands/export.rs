@@ -103,7 +103,7 @@ pub(crate) struct EngineExportArgs {
 
     /// Write the work order to this file [default: beside that of -o, ending with `.order.json`]
     #[arg(long, value_name = "FILE", required_unless_present = "out")]
-    pub(crate) order: Option<PathBuf>,
+    pub(crate) work_order: Option<PathBuf>,
 
     /// Run at most N jobs at once, up to 1000 [default: 20, and 64 for make]
     #[arg(long, value_name = "N", value_parser = number_of_jobs, conflicts_with = "workers")]
@@ -269,7 +269,7 @@ impl EngineExportArgs {
                 .as_ref()
                 .map(|out| out.with_extension("order.json"))
         };
-        self.order.clone().or_else(beside).unwrap_or_default()
+        self.work_order.clone().or_else(beside).unwrap_or_default()
     }
 
     fn template(&self, directory: &Path) -> Result<Template> {

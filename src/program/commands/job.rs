@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{Args, Parser as _};
 use orch::command::apply::WorkLeft;
 use orch::command::export::sha256_of;
-use orch::command::job::{self, SECRET, TurnState};
+use orch::command::job::{self, SECRET, TurnProgress};
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use orch::printable::{count, printable};
@@ -37,7 +37,7 @@ pub(crate) struct JobArgs {
 
     /// The work order, a file that `orch export` wrote
     #[arg(long, value_name = "FILE")]
-    order: PathBuf,
+    work_order: PathBuf,
 
     /// How long to wait for the state lock, as in 10m
     ///
@@ -56,7 +56,7 @@ pub(crate) struct JobArgs {
 pub(crate) struct WorkArgs {
     /// The work order, a file that `orch export` wrote
     #[arg(long, value_name = "FILE")]
-    order: PathBuf,
+    work_order: PathBuf,
 
     /// How long to wait for the state lock, as in 10m
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
@@ -73,7 +73,7 @@ pub(crate) struct WorkArgs {
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote
     #[arg(long, value_name = "FILE")]
-    order: PathBuf,
+    work_order: PathBuf,
 
     /// How long to wait for the state lock, as in 10m
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
@@ -81,14 +81,14 @@ pub(crate) struct FinishArgs {
 }
 
 pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
-    let order = read(chdir, &args.order)?;
+    let order = read(chdir, &args.work_order)?;
     let found = job::find(&order, &args.id)?;
     match &order.task {
         OrderedTask::Plan { sha256, file, .. } => {
             let file = PathBuf::from(&file.0);
             check_plan(chdir, &file, sha256)?;
             let secret = host_variable(SECRET).unwrap_or_default();
-            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let apply = part_of(chdir, &args.work_order, &order, &file, args.lock_timeout)?;
             let stops = apply.on_error == OnError::Stop;
             let part = job::part(&order, Some(found), &secret, stops);
             let status = apply.apply(&part)?;
@@ -98,7 +98,7 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
             Ok(status)
         }
         OrderedTask::Command { .. } => {
-            let run = command_of(&args.order, &order)?;
+            let run = command_of(&args.work_order, &order)?;
             run_job(chdir, &run, &order, found, args.lock_timeout)
         }
     }
@@ -136,13 +136,13 @@ fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
-    let order = read(chdir, &args.order)?;
+    let order = read(chdir, &args.work_order)?;
     match &order.task {
         OrderedTask::Plan { sha256, file, .. } => {
             let file = PathBuf::from(&file.0);
             check_plan(chdir, &file, sha256)?;
             let secret = host_variable(SECRET).unwrap_or_default();
-            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let apply = part_of(chdir, &args.work_order, &order, &file, args.lock_timeout)?;
             let stops = apply.on_error == OnError::Stop;
             let part = |job: &OrderedJob| job::part(&order, Some(job), &secret, stops);
             let all = part(&job::all_turns(&order));
@@ -158,9 +158,9 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
             share(look, start)
         }
         OrderedTask::Command { .. } => {
-            let run = command_of(&args.order, &order)?;
+            let run = command_of(&args.work_order, &order)?;
             let settings = order.run_settings();
-            let settings = settings.map_err(|why| unusable(&args.order, &why))?;
+            let settings = settings.map_err(|why| unusable(&args.work_order, &why))?;
             let recorded = project(chdir)?.records(&run.command, &settings)?;
             if recorded.is_none() {
                 return Err(ProgramError::refused(
@@ -170,8 +170,8 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
             }
             let look = || {
                 let mut context = project(chdir)?;
-                let states = context.turn_states(&order, recorded)?;
-                Ok(job::next_turn(&order, &states)?)
+                let progress = context.progress(&order, recorded)?;
+                Ok(job::next_turn(&order, &progress.turns)?)
             };
             let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
             share(look, start)
@@ -214,14 +214,14 @@ fn project(chdir: &[PathBuf]) -> Result<CommandContext> {
 }
 
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
-    let order = read(chdir, &args.order)?;
+    let order = read(chdir, &args.work_order)?;
     let secret = host_variable(SECRET).unwrap_or_default();
     let (status, unfinished) = match &order.task {
         OrderedTask::Plan { sha256, file, .. } => {
             let file = PathBuf::from(&file.0);
             check_plan(chdir, &file, sha256)?;
             let part = job::part(&order, None, &secret, false);
-            let apply = part_of(chdir, &args.order, &order, &file, args.lock_timeout)?;
+            let apply = part_of(chdir, &args.work_order, &order, &file, args.lock_timeout)?;
             let status = apply.apply(&part)?;
             let mut context = project(chdir)?;
             context.complete_job(&part.job)?;
@@ -229,20 +229,20 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
             (status, apply.unfinished(&part)?)
         }
         OrderedTask::Command { .. } => {
-            let run = command_of(&args.order, &order)?;
+            let run = command_of(&args.work_order, &order)?;
             let settings = order.run_settings();
-            let settings = settings.map_err(|why| unusable(&args.order, &why))?;
+            let settings = settings.map_err(|why| unusable(&args.work_order, &why))?;
             let mut context = project(chdir)?;
             let recorded = context.records(&run.command, &settings)?;
             if recorded.is_none() {
                 console::note("the state does not record this command: the engine has its results");
                 return Ok(ExitStatus::Success);
             }
-            let states = context.turn_states(&order, recorded)?;
+            let progress = context.progress(&order, recorded)?;
             context.free_order(&order, &secret)?;
-            let left = order.turns.iter().zip(states);
-            let left = left.filter(|(_, state)| *state != TurnState::Done);
-            let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnState::Left));
+            let left = order.turns.iter().zip(progress.turns);
+            let left = left.filter(|(_, state)| *state != TurnProgress::Done);
+            let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
             (ExitStatus::Success, left.collect())
         }
     };

@@ -19,11 +19,10 @@ use crate::run::execute::Inbox;
 use crate::run::started::StartedRun;
 use crate::run::state::{NewEntry, StatePlan};
 use crate::state::clock::SystemClock;
-use crate::state::document::{Document, Inputs, RunAction};
+use crate::state::document::{Document, Inputs, OrderJob, RunAction};
 use crate::state::edit::touch;
 use crate::state::heartbeat::Heartbeat;
 use crate::state::lock::{LockApplication, lock};
-use crate::state::shared::OrderJob;
 use crate::state::writer::{LocalCopy, Pauses, Report, StateWriter};
 
 /// The state lock. It is freed when this is dropped, unless the run has begun.

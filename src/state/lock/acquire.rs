@@ -10,10 +10,9 @@ use uuid::Uuid;
 
 use super::super::backend::{Backend, BackendReadError, PutOutcome};
 use super::super::clock::{Clock, Moment};
-use super::super::document::{Document, Lock, RunAction};
+use super::super::document::{Document, Lock, OrderJob, RunAction};
 use super::super::holder::{FileHolder, LockedFile, Presence};
 use super::super::run_record::RunChanges;
-use super::super::shared::OrderJob;
 use super::super::store::{PutCondition, RETRY_TIMEOUT, StoreError, Version};
 use super::queue::{QueuePlace, jittered};
 use super::{

@@ -20,7 +20,7 @@ fn exported(repository: &Repository) -> Value {
     done(repository, "plan -o saved --allow-destroy 9");
     done(
         repository,
-        "export make saved -o jobs.mk --order order.json",
+        "export make saved -o jobs.mk --work-order order.json",
     );
     log(repository);
     serde_json::from_slice(&std::fs::read(repository.path("/order.json")).unwrap()).unwrap()
@@ -29,14 +29,15 @@ fn exported(repository: &Repository) -> Value {
 /// The id of the job with a turn of this stack.
 fn job_of(order: &Value, stack: &str) -> String {
     let turns = order["turns"].as_array().unwrap();
-    let is_turn = |turn: &Value| turns[turn.as_u64().unwrap() as usize]["stack"] == stack;
+    let is_turn =
+        |turn: &Value| turns[usize::try_from(turn.as_u64().unwrap()).unwrap()]["stack"] == stack;
     let mut jobs = order["jobs"].as_array().unwrap().iter();
     let job = jobs.find(|job| job["turns"].as_array().unwrap().iter().any(is_turn));
     job.unwrap()["id"].as_str().unwrap().to_owned()
 }
 
 fn job(order: &Value, stack: &str) -> String {
-    format!("job {} --order order.json", job_of(order, stack))
+    format!("job {} --work-order order.json", job_of(order, stack))
 }
 
 fn lock(repository: &Repository) -> Value {
@@ -66,7 +67,7 @@ fn job_applies_its_stacks_and_the_last_one_frees_the_lock() {
         assert_eq!(world(&repository, &stack[1..]).as_deref(), Some("1"));
     }
     assert_eq!(lock(&repository), Value::Null);
-    let output = done(&repository, "finish --order order.json");
+    let output = done(&repository, "finish --work-order order.json");
     assert!(output.contains("4 stacks done"), "{output}");
     assert_eq!(repository.orch("plan --detailed-exitcode").code(), 0);
 }
@@ -100,7 +101,7 @@ fn job_is_skipped_after_a_failure_and_succeeds_when_it_is_retried() {
     done(&repository, &job(&order, "/cache"));
     fails(&repository, &job(&order, "/app"), 1, "it runs after /db");
     done(&repository, &job(&order, "/web"));
-    let output = repository.orch("finish --order order.json");
+    let output = repository.orch("finish --work-order order.json");
     assert_eq!(output.code(), 1, "{output}");
     for line in ["2 of 4 stacks not done", "/db: failed", "/app: not run"] {
         assert!(output.stderr.contains(line), "{line}: {output}");
@@ -112,7 +113,7 @@ fn job_is_skipped_after_a_failure_and_succeeds_when_it_is_retried() {
         done(&repository, &job(&order, stack));
     }
     assert_eq!(lock(&repository), Value::Null);
-    done(&repository, "finish --order order.json");
+    done(&repository, "finish --work-order order.json");
 }
 
 #[test]
@@ -133,11 +134,16 @@ fn job_refuses_another_plan_and_a_changed_work_order() {
     let run = job(&order, "/db");
     fails(
         &repository,
-        "job none --order order.json",
+        "job none --work-order order.json",
         64,
         "no job `none`",
     );
-    fails(&repository, "job none --order none.json", 4, "none.json");
+    fails(
+        &repository,
+        "job none --work-order none.json",
+        4,
+        "none.json",
+    );
     let text = std::fs::read_to_string(repository.path("/order.json")).unwrap();
     repository.write("/order.json", text.replace("make", "mbke"));
     fails(&repository, &run, 4, "cannot be used");
@@ -182,7 +188,7 @@ fn jobs_of_a_command_wait_for_what_the_state_lacks() {
     repository.commit();
     done(
         &repository,
-        "export make -o jobs.mk --order order.json --record=apply -- sh ../note",
+        "export make -o jobs.mk --work-order order.json --record=apply -- sh ../note",
     );
     let text = std::fs::read(repository.path("/order.json")).unwrap();
     let order: Value = serde_json::from_slice(&text).unwrap();
@@ -200,7 +206,7 @@ fn jobs_of_a_command_wait_for_what_the_state_lacks() {
     }
     assert_eq!(log(&repository), ["db", "cache", "app", "web"]);
     assert_eq!(lock(&repository), Value::Null);
-    done(&repository, "finish --order order.json");
+    done(&repository, "finish --work-order order.json");
 }
 
 #[test]
@@ -209,11 +215,11 @@ fn workers_share_the_stacks_of_a_plan() {
     done(&repository, "plan -o saved");
     done(
         &repository,
-        "export make saved -o jobs.mk --order order.json --workers 2",
+        "export make saved -o jobs.mk --work-order order.json --workers 2",
     );
     log(&repository);
     let workers = [(); 2].map(|()| {
-        let mut command = repository.command("work --order order.json");
+        let mut command = repository.command("work --work-order order.json");
         command.stdout(Stdio::null()).spawn().unwrap()
     });
     for mut worker in workers {
@@ -227,7 +233,7 @@ fn workers_share_the_stacks_of_a_plan() {
     let at = |stack: &str| acts.iter().position(|act| act.ends_with(stack));
     assert!(at("db") < at("app") && at("cache") < at("app"), "{acts:?}");
     assert_eq!(lock(&repository), Value::Null);
-    done(&repository, "finish --order order.json");
+    done(&repository, "finish --work-order order.json");
 }
 
 #[test]
@@ -237,18 +243,18 @@ fn work_skips_what_runs_after_a_failure() {
     done(&repository, "plan -o saved");
     done(
         &repository,
-        "export make saved -o jobs.mk --order order.json --workers 2 --on-error skip-dependents",
+        "export make saved -o jobs.mk --work-order order.json --workers 2 --on-error skip-dependents",
     );
-    fails(&repository, "work --order order.json", 1, "");
+    fails(&repository, "work --work-order order.json", 1, "");
     assert_eq!(world(&repository, "app"), None);
     assert_eq!(world(&repository, "web").as_deref(), Some("1"));
     // A second worker finds nothing that may run.
     log(&repository);
-    done(&repository, "work --order order.json");
+    done(&repository, "work --work-order order.json");
     assert_eq!(log(&repository), [""; 0]);
     fails(
         &repository,
-        "finish --order order.json",
+        "finish --work-order order.json",
         1,
         "2 of 4 stacks not done",
     );
@@ -260,11 +266,11 @@ fn workers_share_the_stacks_of_a_recorded_command() {
     let repository = with_state(&STACKS);
     repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
     repository.commit();
-    let export = "export make -o jobs.mk --order order.json --workers 2";
+    let export = "export make -o jobs.mk --work-order order.json --workers 2";
     done(&repository, &format!("{export} -- sh ../note"));
     fails(
         &repository,
-        "work --order order.json",
+        "work --work-order order.json",
         4,
         "does not record this command",
     );
@@ -273,7 +279,7 @@ fn workers_share_the_stacks_of_a_recorded_command() {
         &format!("{export} --record=apply -- sh ../note"),
     );
     let workers = [(); 2].map(|()| {
-        let mut command = repository.command("work --order order.json");
+        let mut command = repository.command("work --work-order order.json");
         command.stdout(Stdio::null()).spawn().unwrap()
     });
     for mut worker in workers {
@@ -287,7 +293,7 @@ fn workers_share_the_stacks_of_a_recorded_command() {
         order.iter().position(|it| it == "app") >= Some(2),
         "{order:?}"
     );
-    done(&repository, "finish --order order.json");
+    done(&repository, "finish --work-order order.json");
     assert_eq!(lock(&repository), Value::Null);
 }
 
@@ -297,7 +303,7 @@ fn job_of_a_plan_is_refused_without_a_state() {
     let order = exported(&repository);
     let why = "the jobs of a plan share a state, and this project keeps none";
     fails(&repository, &job(&order, "/db"), 4, why);
-    fails(&repository, "finish --order order.json", 4, why);
+    fails(&repository, "finish --work-order order.json", 4, why);
     assert_eq!(log(&repository), [""; 0]);
 }
 
@@ -324,7 +330,7 @@ fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
     fails(&repository, &job(&order, "/app"), 1, "it runs after /cache");
     fails(
         &repository,
-        "finish --order order.json",
+        "finish --work-order order.json",
         4,
         "may still be running",
     );
@@ -333,7 +339,7 @@ fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
         let path = file.unwrap().path();
         if path.to_string_lossy().contains(".run-") {
             let record = std::fs::File::options().write(true).open(path).unwrap();
-            let then = SystemTime::now() - Duration::from_secs(600);
+            let then = SystemTime::now() - Duration::from_mins(10);
             record.set_modified(then).unwrap();
         }
     }
@@ -346,5 +352,5 @@ fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
         done(&repository, &job(&order, stack));
     }
     assert_eq!(lock(&repository), Value::Null);
-    done(&repository, "finish --order order.json");
+    done(&repository, "finish --work-order order.json");
 }

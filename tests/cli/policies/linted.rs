@@ -131,11 +131,7 @@ fn why_names_the_policies_that_can_start_a_stack() {
     let output = sandbox.orch("why three");
     let section = output.stdout.split("policies that can start it\n").nth(1);
     let section = section.unwrap_or_else(|| panic!("{output}"));
-    let section: String = section
-        .lines()
-        .take(8)
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let section = section.lines().take(8).collect::<Vec<_>>().join("\n");
     insta::assert_snapshot!(section, @"
       clients (policies/clients.rego)
         after /two-a FINISHED

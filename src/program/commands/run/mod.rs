@@ -100,12 +100,13 @@ pub(super) fn run_job(
     let secret = host_variable(SECRET).unwrap_or_default();
     let recorded = context.records(&args.command, &settings)?;
     let open = context.open_turns(order, job, &secret, recorded)?;
+    let order_job = open.job.order.clone();
     let options = RunOptions {
         settings,
         allow_concurrent: true,
         policies: PolicyOptions::off(),
         lock_timeout: lock_timeout.unwrap_or_default(),
-        job: recorded.is_some().then(|| open.job.clone()),
+        job: recorded.is_some().then_some(open.job),
         ..args.options(disabled)
     };
     let reports = args.reports.check(chdir, None)?.with_step_summary();
@@ -145,7 +146,7 @@ pub(super) fn run_job(
         return Ok(ExitStatus::Run(1));
     }
     if recorded.is_some() {
-        context.complete_job(&open.job)?;
+        context.complete_job(&order_job)?;
     }
     Ok(status)
 }
