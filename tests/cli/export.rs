@@ -602,6 +602,7 @@ fn export_refuses_what_no_engine_would_accept() {
       caused by: No such file or directory (os error 2)
 
     3: error: `runs-on` is missing: GitHub starts no job without it
+      = help: write it to a file, and pass that with `--template`
 
     4: error: GitHub Actions accepts 256 jobs in a matrix, and this pipeline has 300 (limit as of 2026-11, https://docs.github.com/en/actions/reference/limits)
       = help: lower `--workers`, and raise `-j` instead
