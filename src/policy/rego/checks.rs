@@ -334,7 +334,11 @@ impl<'m> Checker<'_> {
             Expr::UnaryExpr { span, expr, .. }
                 if matches!(
                     **expr,
-                    Expr::ArithExpr { .. } | Expr::BinExpr { .. } | Expr::Membership { .. }
+                    Expr::ArithExpr { .. }
+                        | Expr::AssignExpr { .. }
+                        | Expr::BinExpr { .. }
+                        | Expr::BoolExpr { .. }
+                        | Expr::Membership { .. }
                 ) =>
             {
                 let message = "`-` would belong to the whole expression after it, unlike in OPA: write `0 - …`, or put what it belongs to in parentheses";

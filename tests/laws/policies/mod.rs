@@ -143,6 +143,18 @@ fn policies_that_look_stacks_up_have_the_answers_of_those_that_go_through_them()
     assert!(n_answered > 20, "only {n_answered} policies have an answer");
 }
 
+#[test]
+fn policies_with_a_sign_before_more_than_one_value_are_refused() {
+    for body in ["-count([1]) != \"prod\"", "x := -count([1]) + 1"] {
+        let said = evaluated(&format!("trigger contains \"x\" if {{ {body} }}"));
+        assert!(said.contains("`-` would belong to"), "{body}: {said}");
+    }
+    assert_eq!(
+        evaluated("trigger contains json.marshal(-count([1]))"),
+        r#"["-1"]"#
+    );
+}
+
 /// Returns the last line that `orch` prints about a policy in Rego v1 with these rules.
 fn evaluated(rules: &str) -> String {
     let sandbox = sandbox();
