@@ -618,7 +618,7 @@ fn export_refuses_what_no_engine_would_accept() {
     let steps = "x".repeat(500_000);
     sandbox.write("/long.yml", format!("runs-on: {steps}\n"));
     assert_snapshot!(problem("github --work-order o.json --template long.yml -- true"), @"
-    4: error: GitHub Actions accepts 500000 bytes in a file, and this pipeline has 2501039 (limit as of 2026-11, https://docs.github.com/en/actions/reference/limits)
+    4: error: GitHub Actions accepts 500000 bytes in a file, and this pipeline has 2501064 (limit as of 2026-11, https://docs.github.com/en/actions/reference/limits)
       = help: use `--workers N`: equal workers in a matrix need one job; or shorten the template
     ");
 }
