@@ -336,6 +336,7 @@ impl<'o> SelectedRun<'o> {
             followed,
             uncommitted,
             allow_concurrent: options.allow_concurrent,
+            is_job: options.job.is_some(),
         }))
     }
 }
@@ -347,6 +348,8 @@ pub struct LockedRun {
     followed: Option<PreparedRunPolicies>,
     uncommitted: Option<Vec<UncommittedFile>>,
     allow_concurrent: bool,
+    /// Whether it is a job of a work order.
+    is_job: bool,
 }
 
 impl LockedRun {
@@ -404,6 +407,7 @@ impl LockedRun {
             command,
             jobs,
             lines,
+            is_job: self.is_job,
         })
     }
 }
@@ -415,6 +419,7 @@ pub struct BegunCommand<'c> {
     pub command: RunCommand,
     pub jobs: NonZeroUsize,
     pub lines: CommandLines,
+    is_job: bool,
 }
 
 pub struct EndedCommand {
@@ -442,7 +447,10 @@ impl BegunCommand<'_> {
     /// Runs the commands until all have ended.
     pub fn execute(self, output: Box<dyn RunOutput + '_>) -> Result<EndedCommand> {
         let BegunCommand {
-            session, sequence, ..
+            session,
+            sequence,
+            is_job,
+            ..
         } = self;
         let context = session.context;
         let run = session.id().to_owned();
@@ -453,7 +461,9 @@ impl BegunCommand<'_> {
         let status = exit_status(context, &sequence, &run, &ended);
         let summary = &ended.summary;
         // Lost records of the state have to be recovered first.
-        let is_resumable = is_kept && !summary.is_state_lost && !summary.has_ended_well();
+        // A job is run again instead.
+        let is_resumable =
+            is_kept && !is_job && !summary.is_state_lost && !summary.has_ended_well();
         Ok(EndedCommand {
             status,
             logs: output.logs.take(),

@@ -195,7 +195,7 @@ fn share(
             continue;
         };
         match start(&job::turn_job(turn)) {
-            Ok(status) if status.number() == 0 => {}
+            Ok(status) if [0, 2].contains(&status.number()) => {}
             Ok(status) if status.number() == 1 => worst = status,
             // A signal, or a state that cannot be written.
             Ok(status) => return Ok(status),

@@ -354,3 +354,34 @@ fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
     assert_eq!(lock(&repository), Value::Null);
     done(&repository, "finish --work-order order.json");
 }
+
+#[test]
+fn job_of_a_command_that_fails_is_run_again_and_not_resumed() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "[ -e $ORCH_ROOT/../world/fixed ]\n");
+    repository.commit();
+    let export = "export make -o jobs.mk --work-order order.json --record=apply -- sh ../note";
+    done(&repository, export);
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&text).unwrap();
+    let output = fails(&repository, &job(&order, "/db"), 1, "/db: failed");
+    assert!(!output.contains("--resume"), "{output}");
+    // Nothing starts after a failure.
+    fails(
+        &repository,
+        &job(&order, "/web"),
+        1,
+        "/web was skipped: /db has failed",
+    );
+    fails(
+        &repository,
+        "finish --work-order order.json",
+        1,
+        "4 of 4 stacks not done",
+    );
+    std::fs::write(repository.outside().join("world/fixed"), "").unwrap();
+    for stack in ["/db", "/cache", "/app", "/web"] {
+        done(&repository, &job(&order, stack));
+    }
+    done(&repository, "finish --work-order order.json");
+}

@@ -139,7 +139,9 @@ pub(super) fn run_job(
     for (stack, reason) in &open.skipped {
         context.notices.warning(&reason.warning(stack));
     }
-    if status.number() != 0 {
+    // With `--detailed-exitcode`, 2 is a success with changes.
+    let has_changes = options.settings.detailed_exit_code && status.number() == 2;
+    if status.number() != 0 && !has_changes {
         return Ok(status);
     }
     if !open.skipped.is_empty() {
