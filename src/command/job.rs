@@ -246,17 +246,19 @@ impl Context {
         let shared = lock.and_then(|lock| lock.shared.as_ref());
         let shared = shared.filter(|it| it.order == order.id());
         let mut running = BTreeSet::new();
-        let mut taken = BTreeSet::new();
+        let mut busy = BTreeSet::new();
         for (job, lock) in shared.into_iter().flat_map(|shared| &shared.jobs) {
             let Some(lock) = lock else { continue };
             let record = opened.backend.record(&lock.run).map_err(from_read)?;
             let age = record.and_then(|(_, age)| age);
             if age.is_none_or(|age| age < lock.lease()) {
                 running.insert(lock.run.clone());
-                let job = jobs(order).into_iter().find(|it| it.id == *job);
-                taken.extend(job.into_iter().flat_map(|job| job.turns));
+                busy.insert(job);
             }
         }
+        let jobs = jobs(order).into_iter();
+        let taken = jobs.filter(|job| busy.contains(&job.id));
+        let taken: BTreeSet<usize> = taken.flat_map(|job| job.turns).collect();
         let pairs = EntryIndex::new(&self.project.stacks, &document);
         let state = |turn: &OrderedTurn| {
             let stack = self.project.stacks.find(&turn.stack);
@@ -274,7 +276,10 @@ impl Context {
                     TurnProgress::Failed
                 };
             }
-            let in_order = shared.is_some_and(|it| it.runs.iter().any(|run| entry.is_of(run)));
+            let run = entry.last.as_ref().and_then(|last| last.run.as_ref());
+            let in_order = shared
+                .zip(run)
+                .is_some_and(|(it, run)| it.runs.contains(run));
             let applied = entry.applied.as_ref();
             let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
             let is_done = match recorded {

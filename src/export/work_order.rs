@@ -239,7 +239,7 @@ impl WorkOrder {
         Ok(order)
     }
 
-    /// Checks what the seal cannot: whoever wrote it may have made a mistake.
+    /// Checks that the content is consistent, which the seal doesn't show.
     fn check(&self) -> Result<(), String> {
         let n_turns = self.turns.len();
         let mut by_job = vec![0_usize; n_turns];

@@ -1,6 +1,6 @@
 //! A job of a work order that applies a part of a plan: what is left for it, and what the gate has skipped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Apply;
 use super::part::{PlanOperation, PriorOperation, WorkLeft, attempted};
@@ -47,14 +47,11 @@ impl Apply<'_> {
             .filter_map(|(job, lock)| Some((job.clone(), *lock.clone()?)))
             .collect();
         let attempted = attempted(stacks, document, plan);
-        let is_running = |operation: &PlanOperation| {
-            running
-                .keys()
-                .any(|job| part.jobs.get(job).is_some_and(|it| it.contains(operation)))
-        };
+        let taken = running.keys().filter_map(|job| part.jobs.get(job));
+        let taken: BTreeSet<&PlanOperation> = taken.flatten().collect();
         let is_free = |operation: &PlanOperation| {
             let has_failed = attempted(operation).is_some_and(|entry| !entry.has_succeeded());
-            !verified.progress.done.contains(operation) && !is_running(operation) && !has_failed
+            !verified.progress.done.contains(operation) && !taken.contains(operation) && !has_failed
         };
         let open = part.open(stacks, document, plan, &verified.progress);
         // Within one look, what an operation of the part waits for is not done yet.

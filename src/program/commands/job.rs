@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser as _};
-use orch::command::apply::WorkLeft;
+use orch::command::apply::{PlanPart, WorkLeft};
 use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use orch::printable::{count, printable};
+use orch::project::config::RecordKind;
 use orch::project::host::host_variable;
 use orch::run::schedule::OnError;
 
@@ -83,25 +84,68 @@ pub(crate) struct FinishArgs {
 pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     let found = job::find(&order, &args.id)?;
-    match &order.task {
-        OrderedTask::Plan { sha256, file, .. } => {
-            let file = PathBuf::from(&file.0);
-            check_plan(chdir, &file, sha256)?;
-            let secret = host_variable(SECRET).unwrap_or_default();
-            let apply = part_of(chdir, &args.work_order, &order, &file, args.lock_timeout)?;
-            let stops = apply.on_error == OnError::Stop;
-            let part = job::part(&order, Some(found), &secret, stops);
-            let status = apply.apply(&part)?;
-            if status.number() == 0 {
-                project(chdir)?.complete_job(&part.job)?;
-            }
-            Ok(status)
-        }
-        OrderedTask::Command { .. } => {
-            let run = command_of(&args.work_order, &order)?;
-            run_job(chdir, &run, &order, found, args.lock_timeout)
-        }
+    if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
+        return jobs.run(found);
     }
+    let run = command_of(&args.work_order, &order)?;
+    run_job(chdir, &run, &order, found, args.lock_timeout)
+}
+
+/// The jobs of a work order that apply a plan file.
+struct PlanJobs<'a> {
+    order: &'a WorkOrder,
+    secret: String,
+    apply: PartOfFile<'a>,
+}
+
+/// Returns the jobs of a work order if it has a plan, which must be the exported one.
+fn plan_jobs<'a>(
+    chdir: &'a [PathBuf],
+    named: &Path,
+    order: &'a WorkOrder,
+    lock_timeout: Option<Duration>,
+) -> Result<Option<PlanJobs<'a>>> {
+    let OrderedTask::Plan { sha256, file, .. } = &order.task else {
+        return Ok(None);
+    };
+    let file = Path::new(&file.0);
+    check_plan(chdir, file, sha256)?;
+    let settings = order.run_settings().map_err(|why| unusable(named, &why))?;
+    let apply = PartOfFile {
+        chdir,
+        file,
+        jobs: settings.jobs(),
+        on_error: settings.on_error(),
+        lock_timeout,
+    };
+    Ok(Some(PlanJobs {
+        order,
+        secret: secret(),
+        apply,
+    }))
+}
+
+impl PlanJobs<'_> {
+    /// Returns the part of the plan that a job applies; see [`job::part`].
+    fn part(&self, job: Option<&OrderedJob>) -> PlanPart {
+        let stops = self.apply.on_error == OnError::Stop;
+        job::part(self.order, job, &self.secret, stops)
+    }
+
+    /// Applies the part of a job, and records its success.
+    fn run(&self, job: &OrderedJob) -> Result<ExitStatus> {
+        let part = self.part(Some(job));
+        let status = self.apply.apply(&part)?;
+        if status.number() == 0 {
+            project(self.apply.chdir)?.complete_job(&part.job)?;
+        }
+        Ok(status)
+    }
+}
+
+/// Returns the secret of the pipeline; empty if it has none.
+fn secret() -> String {
+    host_variable(SECRET).unwrap_or_default()
 }
 
 /// Returns the arguments of `orch run` with the command of a work order.
@@ -137,46 +181,35 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
-    match &order.task {
-        OrderedTask::Plan { sha256, file, .. } => {
-            let file = PathBuf::from(&file.0);
-            check_plan(chdir, &file, sha256)?;
-            let secret = host_variable(SECRET).unwrap_or_default();
-            let apply = part_of(chdir, &args.work_order, &order, &file, args.lock_timeout)?;
-            let stops = apply.on_error == OnError::Stop;
-            let part = |job: &OrderedJob| job::part(&order, Some(job), &secret, stops);
-            let all = part(&job::all_turns(&order));
-            let look = || apply.look(&all);
-            let start = |job: &OrderedJob| {
-                let part = part(job);
-                let status = apply.apply(&part)?;
-                if status.number() == 0 {
-                    project(chdir)?.complete_job(&part.job)?;
-                }
-                Ok(status)
-            };
-            share(look, start)
-        }
-        OrderedTask::Command { .. } => {
-            let run = command_of(&args.work_order, &order)?;
-            let settings = order.run_settings();
-            let settings = settings.map_err(|why| unusable(&args.work_order, &why))?;
-            let recorded = project(chdir)?.records(&run.command, &settings)?;
-            if recorded.is_none() {
-                return Err(ProgramError::refused(
-                    "workers share stacks by the state, which does not record this command",
-                )
-                .hint("export jobs instead of workers, or add `--record` to `orch export`"));
-            }
-            let look = || {
-                let mut context = project(chdir)?;
-                let progress = context.progress(&order, recorded)?;
-                Ok(job::next_turn(&order, &progress.turns)?)
-            };
-            let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
-            share(look, start)
-        }
+    if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
+        let all = jobs.part(Some(&job::all_turns(&order)));
+        return share(|| jobs.apply.look(&all), |job| jobs.run(job));
     }
+    let run = command_of(&args.work_order, &order)?;
+    let recorded = recorded(chdir, &args.work_order, &order, &run)?;
+    if recorded.is_none() {
+        return Err(ProgramError::refused(
+            "workers share stacks by the state, which does not record this command",
+        )
+        .hint("export jobs instead of workers, or add `--record` to `orch export`"));
+    }
+    let look = || {
+        let progress = project(chdir)?.progress(&order, recorded)?;
+        Ok(job::next_turn(&order, &progress.turns)?)
+    };
+    let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
+    share(look, start)
+}
+
+/// Returns how the state records the command of a work order, if it does.
+fn recorded(
+    chdir: &[PathBuf],
+    named: &Path,
+    order: &WorkOrder,
+    run: &RunArgs,
+) -> Result<Option<RecordKind>> {
+    let settings = order.run_settings().map_err(|why| unusable(named, &why))?;
+    Ok(project(chdir)?.records(&run.command, &settings)?)
 }
 
 /// Starts the next turn until none is left. Returns the worst exit status.
@@ -215,36 +248,28 @@ fn project(chdir: &[PathBuf]) -> Result<CommandContext> {
 
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
-    let secret = host_variable(SECRET).unwrap_or_default();
-    let (status, unfinished) = match &order.task {
-        OrderedTask::Plan { sha256, file, .. } => {
-            let file = PathBuf::from(&file.0);
-            check_plan(chdir, &file, sha256)?;
-            let part = job::part(&order, None, &secret, false);
-            let apply = part_of(chdir, &args.work_order, &order, &file, args.lock_timeout)?;
-            let status = apply.apply(&part)?;
-            let mut context = project(chdir)?;
-            context.complete_job(&part.job)?;
-            context.free_order(&order, &secret)?;
-            (status, apply.unfinished(&part)?)
+    let jobs = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)?;
+    let (status, unfinished) = if let Some(jobs) = jobs {
+        let part = jobs.part(None);
+        let status = jobs.apply.apply(&part)?;
+        let mut context = project(chdir)?;
+        context.complete_job(&part.job)?;
+        context.free_order(&order, &jobs.secret)?;
+        (status, jobs.apply.unfinished(&part)?)
+    } else {
+        let run = command_of(&args.work_order, &order)?;
+        let recorded = recorded(chdir, &args.work_order, &order, &run)?;
+        if recorded.is_none() {
+            console::note("the state does not record this command: the engine has its results");
+            return Ok(ExitStatus::Success);
         }
-        OrderedTask::Command { .. } => {
-            let run = command_of(&args.work_order, &order)?;
-            let settings = order.run_settings();
-            let settings = settings.map_err(|why| unusable(&args.work_order, &why))?;
-            let mut context = project(chdir)?;
-            let recorded = context.records(&run.command, &settings)?;
-            if recorded.is_none() {
-                console::note("the state does not record this command: the engine has its results");
-                return Ok(ExitStatus::Success);
-            }
-            let progress = context.progress(&order, recorded)?;
-            context.free_order(&order, &secret)?;
-            let left = order.turns.iter().zip(progress.turns);
-            let left = left.filter(|(_, state)| *state != TurnProgress::Done);
-            let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
-            (ExitStatus::Success, left.collect())
-        }
+        let mut context = project(chdir)?;
+        let progress = context.progress(&order, recorded)?;
+        context.free_order(&order, &secret())?;
+        let left = order.turns.iter().zip(progress.turns);
+        let left = left.filter(|(_, state)| *state != TurnProgress::Done);
+        let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
+        (ExitStatus::Success, left.collect())
     };
     let stacks: BTreeSet<_> = order.turns.iter().map(|turn| &turn.stack).collect();
     let total = count(stacks.len(), "stack");
@@ -264,24 +289,6 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
     })
 }
 
-/// Returns the apply of a part of a plan file, with the settings of its work order.
-fn part_of<'a>(
-    chdir: &'a [PathBuf],
-    named: &Path,
-    order: &WorkOrder,
-    file: &'a Path,
-    lock_timeout: Option<Duration>,
-) -> Result<PartOfFile<'a>> {
-    let settings = order.run_settings().map_err(|why| unusable(named, &why))?;
-    Ok(PartOfFile {
-        chdir,
-        file,
-        jobs: settings.jobs(),
-        on_error: settings.on_error(),
-        lock_timeout,
-    })
-}
-
 fn unusable(named: &Path, why: &str) -> ProgramError {
     let shown = named.to_string_lossy();
     let shown = printable(&shown);
@@ -290,7 +297,7 @@ fn unusable(named: &Path, why: &str) -> ProgramError {
 }
 
 /// Reads a work order.
-pub(super) fn read(chdir: &[PathBuf], named: &Path) -> Result<WorkOrder> {
+fn read(chdir: &[PathBuf], named: &Path) -> Result<WorkOrder> {
     let path = working_directory(chdir)?.join(named);
     let bytes = fs::read(path).map_err(|error| unusable(named, &error.to_string()))?;
     WorkOrder::parse(&bytes).map_err(|error| unusable(named, &error.to_string()))
