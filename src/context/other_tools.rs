@@ -16,13 +16,12 @@ const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -n
 const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
 
 /// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
-const FEATURES: [(&str, &[&str]); 4] = [
+const FEATURES: [(&str, &[&str]); 3] = [
     (
         "code generation",
         &["generate_hcl", "generate_file", "assert"],
     ),
     ("scripts", &["script"]),
-    ("output sharing", &["sharing_backend", "input", "output"]),
     ("cloud", &["cloud"]),
 ];
 

@@ -19,6 +19,7 @@ mod junit;
 mod markdown;
 mod matrix;
 mod missing;
+mod missing_order;
 mod plan;
 mod policy;
 mod policy_graph;
@@ -47,6 +48,7 @@ pub use json::{ShownEnvironment, StackList, write_environments, write_list, writ
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use missing::{MissingStory, missing_text, write_missing, write_missing_json};
+pub use missing_order::{write_missing_order, write_missing_order_json};
 pub use plan::{
     PlanDetails, ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json,
     write_plan_markdown,

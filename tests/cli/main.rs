@@ -22,6 +22,7 @@ mod checkouts; // worktrees, links, sparse and partial checkouts, formats of rep
 mod commands; // help, version, usage errors, exit statuses, broken pipes
 mod completions; // what shells complete, and their scripts
 mod cycles; // how cycles are reported, and when they are fatal
+mod data; // the data that stacks use of each other
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod empty; // selections of nothing
 mod files; // roots, file names, skipped directories, merging, imports, project settings

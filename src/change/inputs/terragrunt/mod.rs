@@ -4,6 +4,7 @@
 //! The meaning of a file depends on the stack that reads it, so only its syntax tree is shared. Dependencies
 //! on other units are no inputs: a change of another unit does not change this one.
 
+mod dependencies;
 mod names;
 mod reading;
 mod terraform;
@@ -58,6 +59,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
             steps: Vec::new(),
         }]),
         seen: HashSet::new(),
+        labels: HashSet::new(),
     };
     while let Some(visit) = reading.open.pop_front() {
         if !reading.seen.insert(visit.file.clone()) {
@@ -99,6 +101,9 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
         if visit.role != FileRole::Read {
             terraform::source(reading, block, &names);
         }
+    }
+    if visit.role != FileRole::Read && reading.units.tree.finds_data {
+        dependencies::add(reading, file, &names);
     }
     reading.node.has_newer |= names.has_newer.get();
 }
