@@ -89,7 +89,7 @@ fn removal_destroys_the_users_of_data_first() {
     uses(&sandbox, "/d", "c");
     let repository = applied_of(sandbox);
     remove(&repository, "a b c d");
-    carried_out(&repository, &["-/d", "-/c", "-/a", "-/b"]);
+    carried_out(&repository, &["-/a", "-/b", "-/d", "-/c"]);
 }
 
 #[test]
