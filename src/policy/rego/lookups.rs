@@ -15,39 +15,14 @@ use regorus::unstable::{
 use super::builtins;
 use super::checks::path;
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
-use super::heads::indices;
 use super::input_stacks::{FUNCTION, VOLATILE};
-use super::parts::parts;
 use super::references::{declared, names, pattern_names};
+use super::walk::{self, Walker, parts};
 
 /// Returns the text of a module that looks stacks up, or `None` if it looks for none.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
     let mut queries = Queries::default();
-    for rule in &module.policy {
-        if let Rule::Spec { head, bodies, .. } = &**rule {
-            let (refr, key, assign) = match head {
-                RuleHead::Set { refr, key, .. } => (refr, key.as_ref(), None),
-                RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
-                    (refr, None, assign.as_ref())
-                }
-            };
-            if let RuleHead::Func { args, .. } = head {
-                for argument in args {
-                    pattern_names(argument, &mut queries.declared);
-                }
-            }
-            let mut values = indices(refr);
-            values.extend(key.map(|key| &**key));
-            let assigned = bodies.iter().filter_map(|body| body.assign.as_ref());
-            values.extend(assigned.chain(assign).map(|it| &*it.value));
-            for value in values {
-                queries.expression(value);
-            }
-            for body in bodies {
-                queries.query(&body.query);
-            }
-        }
-    }
+    queries.module(module);
     // A replaced input has other stacks, and a print of each stack is not one of each that is found.
     if queries.replaces_or_prints {
         return None;
@@ -70,47 +45,42 @@ struct Queries<'m> {
     replaces_or_prints: bool,
 }
 
-impl<'m> Queries<'m> {
-    fn query(&mut self, query: &'m Query) {
-        self.all.push(query);
-        for statement in &query.stmts {
-            self.replaces_or_prints |= !statement.with_mods.is_empty();
-            declared(&statement.literal, &mut self.declared);
-            match &statement.literal {
-                Literal::SomeVars { .. } => {}
-                Literal::SomeIn { collection, .. } => self.expression(collection),
-                Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr),
-                Literal::Every {
-                    key,
-                    value,
-                    domain,
-                    query,
-                    ..
-                } => {
-                    let names = key.iter().chain([value]);
-                    self.declared.extend(names.map(|it| it.text().to_owned()));
-                    self.expression(domain);
-                    self.query(query);
-                }
+impl<'m> Walker<'m> for Queries<'m> {
+    fn rule(&mut self, rule: &'m Rule) {
+        if let Rule::Spec {
+            head: RuleHead::Func { args, .. },
+            ..
+        } = rule
+        {
+            for argument in args {
+                pattern_names(argument, &mut self.declared);
             }
         }
+        walk::rule(self, rule);
+    }
+
+    fn query(&mut self, query: &'m Query) {
+        self.all.push(query);
+        walk::query(self, query);
+    }
+
+    fn statement(&mut self, statement: &'m LiteralStmt) {
+        self.replaces_or_prints |= !statement.with_mods.is_empty();
+        declared(&statement.literal, &mut self.declared);
+        if let Literal::Every { key, value, .. } = &statement.literal {
+            let names = key.iter().chain([value]);
+            self.declared.extend(names.map(|it| it.text().to_owned()));
+        }
+        walk::statement(self, statement);
     }
 
     fn expression(&mut self, expression: &'m Expr) {
-        match expression {
-            Expr::ArrayCompr { query, .. }
-            | Expr::SetCompr { query, .. }
-            | Expr::ObjectCompr { query, .. } => self.query(query),
-            Expr::Call { fcn, .. } => {
-                let mut name = String::new();
-                path(fcn, &mut name);
-                self.replaces_or_prints |= matches!(name.as_str(), "print" | "trace");
-            }
-            _ => {}
+        if let Expr::Call { fcn, .. } = expression {
+            let mut name = String::new();
+            path(fcn, &mut name);
+            self.replaces_or_prints |= matches!(name.as_str(), "print" | "trace");
         }
-        for part in parts(expression) {
-            self.expression(part);
-        }
+        walk::expression(self, expression);
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! For the worker only: nothing here is limited in time or memory.
 
-mod arithmetic;
 mod builtins;
 mod checks;
 mod edits;
@@ -11,14 +10,15 @@ mod heads;
 mod input_stacks;
 mod lookups;
 mod negations;
+mod operators;
 mod outline;
-mod parts;
 mod recursion;
 mod references;
 mod results;
 mod suite;
 mod unbound;
 mod variables;
+mod walk;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -114,7 +114,7 @@ type EditOfModule = fn(&Module, &str) -> Option<Edited>;
 
 /// The edits that every policy needs.
 const EDITS: [EditOfModule; 4] = [
-    arithmetic::edited,
+    operators::edited,
     variables::edited,
     negations::edited,
     heads::edited,

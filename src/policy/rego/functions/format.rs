@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use regorus::Value;
 
-use super::written::{quoted, write_value};
+use super::written::{number, quoted, write_value};
 
 /// Returns the text of a format and its arguments; `None` for what is no format.
 pub(super) fn sprintf(arguments: &[Value]) -> Option<Value> {
@@ -43,7 +43,7 @@ fn argument(value: &Value) -> Option<Argument> {
     Some(match value {
         Value::String(text) => Argument::Text(text.to_string()),
         Value::Number(_) => {
-            let text = serde_json::to_string(value).ok()?;
+            let text = number(value)?;
             match text.parse() {
                 Ok(integer) => Argument::Integer(integer),
                 Err(_) => Argument::Float(text.parse().ok()?),
