@@ -7,9 +7,7 @@
 
 use std::ops::Range;
 
-use regorus::unstable::{
-    ArithOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Span,
-};
+use regorus::unstable::{ArithOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Span};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use super::functions::operators::{COLLECTION, OPERATOR};
@@ -33,7 +31,9 @@ struct Operators<'t> {
 impl<'m> Walker<'m> for Operators<'_> {
     fn statement(&mut self, statement: &'m LiteralStmt) {
         let (collection, has_items) = match &statement.literal {
-            Literal::SomeIn { key, collection, .. } => (collection, key.is_none()),
+            Literal::SomeIn {
+                key, collection, ..
+            } => (collection, key.is_none()),
             Literal::Every { domain, .. } => (domain, false),
             _ => return walk::statement(self, statement),
         };
@@ -49,17 +49,23 @@ impl<'m> Walker<'m> for Operators<'_> {
 
     fn expression(&mut self, expression: &'m Expr) {
         match expression {
-            Expr::ArithExpr { span, op, lhs, rhs, .. } => {
+            Expr::ArithExpr {
+                span, op, lhs, rhs, ..
+            } => {
                 self.operator(arithmetic(op), span, lhs, rhs);
             }
-            Expr::BinExpr { span, op, lhs, rhs, .. } => {
+            Expr::BinExpr {
+                span, op, lhs, rhs, ..
+            } => {
                 let operator = match op {
                     BinOp::Union => "|",
                     BinOp::Intersection => "&",
                 };
                 self.operator(operator, span, lhs, rhs);
             }
-            Expr::BoolExpr { span, op, lhs, rhs, .. } => match comparison(op) {
+            Expr::BoolExpr {
+                span, op, lhs, rhs, ..
+            } => match comparison(op) {
                 // A literal of another type has its place before all sets and objects.
                 Some(operator) if !is_scalar(lhs) && !is_scalar(rhs) => {
                     self.operator(operator, span, lhs, rhs);

@@ -56,7 +56,9 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         ("crypto.sha256", 1, |it| {
             Some(digest::<sha2::Sha256>(&it[0])?.into())
         }),
-        ("base64.is_valid", 1, |it| library::is_valid("base64.is_valid", it)),
+        ("base64.is_valid", 1, |it| {
+            library::is_valid("base64.is_valid", it)
+        }),
         ("base64url.decode", 1, library::base64url_decode),
         ("ceil", 1, operators::ceil),
         ("floor", 1, operators::floor),
@@ -66,13 +68,17 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         ("indexof", 2, texts::index_of),
         ("indexof_n", 2, texts::index_of_n),
         ("json.filter", 2, trees::filter),
-        ("json.is_valid", 1, |it| library::is_valid("json.is_valid", it)),
+        ("json.is_valid", 1, |it| {
+            library::is_valid("json.is_valid", it)
+        }),
         ("json.marshal", 1, written::json),
         ("json.remove", 2, trees::remove),
         ("lower", 1, texts::lower),
         ("max", 1, order::max),
         ("min", 1, order::min),
-        ("net.cidr_is_valid", 1, |it| library::is_valid("net.cidr_is_valid", it)),
+        ("net.cidr_is_valid", 1, |it| {
+            library::is_valid("net.cidr_is_valid", it)
+        }),
         ("numbers.range_step", 3, range_step),
         ("object.subset", 2, |it| {
             is_subset(&it[0], &it[1]).map(Value::from)
@@ -101,7 +107,9 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         ("urlquery.decode_object", 1, texts::url_decode_object),
         ("urlquery.encode", 1, texts::url_encode),
         ("urlquery.encode_object", 1, texts::url_encode_object),
-        ("yaml.is_valid", 1, |it| library::is_valid("yaml.is_valid", it)),
+        ("yaml.is_valid", 1, |it| {
+            library::is_valid("yaml.is_valid", it)
+        }),
     ];
     if dialect == Dialect::V0 {
         functions.extend([

@@ -120,14 +120,22 @@ fn digits(value: &Value) -> Option<(i128, i32)> {
 /// The function `ceil`. OPA takes what is between -1 and 0 for positive.
 pub(super) fn ceil(arguments: &[Value]) -> Option<Value> {
     rounded(&arguments[0], |number, whole| {
-        if whole < 0.0 { whole } else { whole + f64::from(number != whole) }
+        if whole < 0.0 {
+            whole
+        } else {
+            whole + f64::from(number != whole)
+        }
     })
 }
 
 /// The function `floor`. OPA takes what is between -1 and 0 for positive.
 pub(super) fn floor(arguments: &[Value]) -> Option<Value> {
     rounded(&arguments[0], |number, whole| {
-        if whole < 0.0 { whole - f64::from(number != whole) } else { whole + 0.0 }
+        if whole < 0.0 {
+            whole - f64::from(number != whole)
+        } else {
+            whole + 0.0
+        }
     })
 }
 

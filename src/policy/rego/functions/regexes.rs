@@ -221,7 +221,11 @@ fn expanded(mut by: &str, found: &Captures<'_>) -> String {
         let is_name = |character: char| character == '_' || character.is_alphanumeric();
         let end = inside.find(|it| !is_name(it)).unwrap_or(inside.len());
         let (name, rest) = inside.split_at(end);
-        let rest = if is_braced { rest.strip_prefix('}') } else { Some(rest) };
+        let rest = if is_braced {
+            rest.strip_prefix('}')
+        } else {
+            Some(rest)
+        };
         let Some(rest) = rest.filter(|_| !name.is_empty()) else {
             out.push('$');
             continue;

@@ -49,7 +49,13 @@ pub(super) fn substring(arguments: &[Value]) -> Option<Value> {
         usize::try_from(number(&arguments[1])?).ok()?,
         usize::try_from(number(&arguments[2])?).unwrap_or(usize::MAX),
     );
-    Some(text.chars().skip(first).take(length).collect::<String>().into())
+    Some(
+        text.chars()
+            .skip(first)
+            .take(length)
+            .collect::<String>()
+            .into(),
+    )
 }
 
 /// Changes the case of each character that stays one.

@@ -79,7 +79,10 @@ fn write_json(text: &mut String, value: &Value) -> Option<()> {
             for (key, value) in entries(inner.iter()) {
                 let key = match key {
                     Value::String(key) => key.to_string(),
-                    other => json(std::slice::from_ref(other))?.as_string().ok()?.to_string(),
+                    other => json(std::slice::from_ref(other))?
+                        .as_string()
+                        .ok()?
+                        .to_string(),
                 };
                 fields.insert(key, value);
             }
