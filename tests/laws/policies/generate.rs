@@ -239,13 +239,28 @@ impl Generator {
 
     /// Returns statements that look for a stack by something in it.
     fn lookup(&mut self) -> String {
-        let name = self.fresh();
-        let taken = if self.random.below(2) == 0 {
-            format!("some {name} in input.stacks")
+        let (mut name, number) = (self.fresh(), self.fresh());
+        let declared = if self.random.below(3) > 0 {
+            format!("some {number}; ")
         } else {
-            format!("{name} := input.stacks[_]")
+            String::new()
         };
-        self.variables.push(name.clone());
+        let taken = match self.random.below(4) {
+            0 => format!("some {name} in input.stacks; "),
+            1 => format!("{name} := input.stacks[_]; "),
+            2 => {
+                self.variables.push(number.clone());
+                format!("{declared}{name} := input.stacks[{number}]; ")
+            }
+            _ => {
+                self.variables.push(number.clone());
+                name = format!("input.stacks[{number}]");
+                declared
+            }
+        };
+        if !name.contains('.') {
+            self.variables.push(name.clone());
+        }
         let wanted = self.random.one_of(&[
             "\"prod\"",
             "sprintf(\"after:%s\", [input.by.y.id])",
@@ -282,7 +297,7 @@ impl Generator {
                 format!("{label} := {name}.labels[_]; {parts} := {split}; {wanted} == {parts}[_]")
             }
         };
-        format!("{taken}; {found}")
+        format!("{taken}{found}")
     }
 
     fn condition(&mut self, depth: usize) -> String {
