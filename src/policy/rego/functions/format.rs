@@ -338,7 +338,10 @@ fn integer(spec: &Spec, number: i128, verb: char) -> Option<String> {
 fn character(spec: &Spec, number: i128, verb: char) -> String {
     let code = u32::try_from(number).ok();
     if verb == 'U' {
-        let code = format!("U+{:04X}", number.unsigned_abs());
+        // A negative number is shown with the digits of 64 bits.
+        let code = i64::try_from(number)
+            .map_or(number.unsigned_abs(), |it| u128::from(it.cast_unsigned()));
+        let code = format!("U+{code:04X}");
         return spaced(spec, &code);
     }
     let character = code

@@ -55,9 +55,10 @@ fn compiled(pattern: &str, delimiters: &str) -> Option<Regex> {
                 let inside: Vec<char> = rest.by_ref().take_while(|it| *it != ']').collect();
                 match inside[..] {
                     [] => return None,
-                    [first, '-', last] => {
+                    [first, '-', last] if first <= last => {
                         regex.push_str(&format!("{}-{}", escaped(first), escaped(last)));
                     }
+                    _ if inside.contains(&'-') => return None,
                     _ => inside.iter().for_each(|it| regex.push_str(&escaped(*it))),
                 }
                 regex.push(']');

@@ -54,6 +54,23 @@ pub(super) fn operator(arguments: &[Value]) -> Option<Value> {
     result.ok().map(Value::Number)
 }
 
+/// The function `sum`.
+pub(super) fn sum(arguments: &[Value]) -> Option<Value> {
+    folded("+", 0, &arguments[0])
+}
+
+/// The function `product`.
+pub(super) fn product(arguments: &[Value]) -> Option<Value> {
+    folded("*", 1, &arguments[0])
+}
+
+fn folded(name: &str, first: i64, values: &Value) -> Option<Value> {
+    let mut values = super::items(values)?.into_iter();
+    values.try_fold(first.into(), |so_far: Value, value| {
+        operator(&[name.into(), so_far, value.clone()])
+    })
+}
+
 /// Returns a collection to go through; `None` for another value, through which nothing goes.
 ///
 /// If only its items matter, a set becomes a list in the order of OPA.

@@ -46,9 +46,24 @@ fn translated(pattern: &str) -> Result<String, String> {
                 Some('s') => out += r"[\t\n\f\r ]",
                 Some('S') => out += r"[^\t\n\f\r ]",
                 Some('b') if !is_class => out += r"(?-u:\b)",
-                Some(
-                    other @ ('B' | 'C' | 'Q' | 'E' | 'u' | 'U' | '<' | '>' | '8' | '9' | '0'..='7'),
-                ) => {
+                Some('Q') => {
+                    let quoted: String = rest.clone().collect();
+                    let quoted = quoted.split("\\E").next().unwrap_or_default();
+                    out += &regex::escape(quoted);
+                    rest.by_ref()
+                        .take(quoted.chars().count() + 2)
+                        .for_each(drop);
+                }
+                Some(named @ ('p' | 'P' | 'x')) if rest.peek() == Some(&'{') => {
+                    out.extend(['\\', named]);
+                    for inner in rest.by_ref() {
+                        out.push(inner);
+                        if inner == '}' {
+                            break;
+                        }
+                    }
+                }
+                Some(other @ ('B' | 'C' | 'E' | 'u' | 'U' | '<' | '>' | '8' | '9' | '0'..='7')) => {
                     return Err(format!("`\\{other}` is not supported"));
                 }
                 Some(other) => out.extend(['\\', other]),
@@ -304,6 +319,8 @@ mod tests {
         assert_eq!(is_match(r"^[^\d]$", "٣"), Ok(true));
         assert_eq!(is_match("^.{1,1000}$", &"ü".repeat(1000)), Ok(true));
         assert_eq!(is_match("^[]a&&]+$", "]&a"), Ok(true));
+        assert_eq!(is_match(r"^\p{L}\x{41}[\p{L}]{2}{$", "éAüe{"), Ok(true));
+        assert_eq!(is_match(r"^\Qa.*\E+$", "a.**"), Ok(true));
         assert_eq!(is_match("^[[:alpha:][]+$", "[a"), Ok(true));
         assert!(is_match("(?x) a", "a").is_err());
         assert!(is_match("(", "a").is_err());
