@@ -72,7 +72,6 @@ impl Policy {
         if let Some((_, last)) = edits.last() {
             engine = parse(file, &last.text, dialect).map_err(|error| as_written(&edits, error))?;
         }
-        type Find = fn(&InputStacks, &[Value]) -> Option<Value>;
         let find: [(&str, Find); 2] = [
             (input_stacks::FUNCTION, InputStacks::with),
             (input_stacks::NUMBERS, InputStacks::numbers_with),
@@ -117,6 +116,9 @@ impl Policy {
         Ok(answer)
     }
 }
+
+/// How stacks are looked up.
+type Find = fn(&InputStacks, &[Value]) -> Option<Value>;
 
 type EditOfModule = fn(&Module, &str) -> Option<Edited>;
 

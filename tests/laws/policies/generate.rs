@@ -336,7 +336,8 @@ impl Generator {
             return self.leaf();
         }
         let inner = depth - 1;
-        match self.random.below(19) {
+        let kind = self.random.below(19);
+        match kind {
             0 => format!("count({})", self.any()),
             1 => format!(
                 "({} {} {})",
@@ -397,6 +398,15 @@ impl Generator {
                 self.random.one_of(&["md5", "sha1", "sha256", "sha512"]),
                 self.any()
             ),
+            14..=17 => self.operation(kind),
+            _ if self.variables.iter().any(|name| name == "s") => self.leaf(),
+            _ => format!("{}({})", self.random.one_of(&["f", "g"]), self.term(inner)),
+        }
+    }
+
+    /// Returns an operation with sets, or a call of a function of texts.
+    fn operation(&mut self, kind: usize) -> String {
+        match kind {
             14 => {
                 let right = if self.random.below(2) == 0 {
                     self.any()
@@ -434,7 +444,7 @@ impl Generator {
                     ),
                 }
             }
-            17 => match self.random.below(6) {
+            _ => match self.random.below(6) {
                 0 => format!(
                     "glob.match({}, {}, {})",
                     self.random.one_of(&[
@@ -453,8 +463,6 @@ impl Generator {
                 4 => format!("indexof_n({}, {})", self.any(), self.any()),
                 _ => format!("semver.compare(\"v1.2.3\", {})", self.any()),
             },
-            _ if self.variables.iter().any(|name| name == "s") => self.leaf(),
-            _ => format!("{}({})", self.random.one_of(&["f", "g"]), self.term(inner)),
         }
     }
 

@@ -39,7 +39,18 @@ type Function = fn(&[Value]) -> Option<Value>;
 
 /// Adds the functions of this version of the language.
 pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
-    let mut functions: Vec<(&str, u8, Function)> = vec![
+    let old = old().into_iter().filter(|_| dialect == Dialect::V0);
+    for (name, n_arguments, function) in functions().into_iter().chain(old) {
+        let call =
+            move |arguments: Vec<Value>| Ok(function(&arguments).unwrap_or(Value::Undefined));
+        engine.add_extension(name.to_owned(), n_arguments, Box::new(call))?;
+    }
+    Ok(())
+}
+
+/// Returns the functions of every version, each with its name and the number of its arguments.
+fn functions() -> Vec<(&'static str, u8, Function)> {
+    vec![
         (operators::OPERATOR, 3, operators::operator),
         (operators::COLLECTION, 2, operators::collection),
         ("array.flatten", 1, flatten),
@@ -100,7 +111,7 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         ("regex.split", 2, regexes::split),
         ("regex.template_match", 4, regexes::template_match),
         ("semver.compare", 2, versions::compare),
-        ("semver.is_valid", 1, versions::is_valid),
+        ("semver.is_valid", 1, |it| Some(versions::is_valid(it))),
         ("sort", 1, order::sort),
         ("sprintf", 2, format::sprintf),
         ("strings.count", 2, texts::count),
@@ -118,33 +129,29 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         ("yaml.is_valid", 1, |it| {
             library::is_valid("yaml.is_valid", it)
         }),
-    ];
-    if dialect == Dialect::V0 {
-        functions.extend([
-            ("all", 1, all as Function),
-            ("any", 1, any),
-            ("cast_array", 1, cast_array),
-            ("cast_boolean", 1, |it| {
-                only(it, |it| matches!(it, Value::Bool(_)))
-            }),
-            ("cast_null", 1, |it| only(it, |it| *it == Value::Null)),
-            ("cast_object", 1, |it| {
-                only(it, |it| matches!(it, Value::Object(_)))
-            }),
-            ("cast_set", 1, cast_set),
-            ("cast_string", 1, |it| {
-                only(it, |it| matches!(it, Value::String(_)))
-            }),
-            ("re_match", 2, regexes::is_match),
-            ("set_diff", 2, set_diff),
-        ]);
-    }
-    for (name, n_arguments, function) in functions {
-        let call =
-            move |arguments: Vec<Value>| Ok(function(&arguments).unwrap_or(Value::Undefined));
-        engine.add_extension(name.to_owned(), n_arguments, Box::new(call))?;
-    }
-    Ok(())
+    ]
+}
+
+/// Returns those that only Rego v0 has.
+fn old() -> Vec<(&'static str, u8, Function)> {
+    vec![
+        ("all", 1, all),
+        ("any", 1, any),
+        ("cast_array", 1, cast_array),
+        ("cast_boolean", 1, |it| {
+            only(it, |it| matches!(it, Value::Bool(_)))
+        }),
+        ("cast_null", 1, |it| only(it, |it| *it == Value::Null)),
+        ("cast_object", 1, |it| {
+            only(it, |it| matches!(it, Value::Object(_)))
+        }),
+        ("cast_set", 1, cast_set),
+        ("cast_string", 1, |it| {
+            only(it, |it| matches!(it, Value::String(_)))
+        }),
+        ("re_match", 2, regexes::is_match),
+        ("set_diff", 2, set_diff),
+    ]
 }
 
 fn items(value: &Value) -> Option<Vec<&Value>> {

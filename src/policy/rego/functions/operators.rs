@@ -136,34 +136,32 @@ fn digits(value: &Value) -> Option<(i128, i32)> {
 
 /// The function `ceil`. OPA takes what is between -1 and 0 for positive.
 pub(super) fn ceil(arguments: &[Value]) -> Option<Value> {
-    rounded(&arguments[0], |number, whole| {
-        if whole < 0.0 {
-            whole
-        } else {
-            whole + f64::from(number != whole)
-        }
-    })
+    rounded(
+        &arguments[0],
+        |whole| {
+            if whole < 0.0 { whole } else { whole + 1.0 }
+        },
+    )
 }
 
 /// The function `floor`. OPA takes what is between -1 and 0 for positive.
 pub(super) fn floor(arguments: &[Value]) -> Option<Value> {
-    rounded(&arguments[0], |number, whole| {
+    rounded(&arguments[0], |whole| {
         if whole < 0.0 {
-            whole - f64::from(number != whole)
+            whole - 1.0
         } else {
-            whole + 0.0
+            whole.abs()
         }
     })
 }
 
-/// Rounds a fraction, given its whole part too.
-fn rounded(value: &Value, round: fn(f64, f64) -> f64) -> Option<Value> {
+/// Rounds a fraction, given its whole part.
+fn rounded(value: &Value, round: fn(f64) -> f64) -> Option<Value> {
     let Value::Number(number) = value else {
         return None;
     };
     if number.is_integer() {
         return Some(value.clone());
     }
-    let number = number.as_f64()?;
-    Some(round(number, number.trunc()).into())
+    Some(round(number.as_f64()?.trunc()).into())
 }

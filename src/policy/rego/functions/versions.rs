@@ -15,8 +15,8 @@ fn version(value: &Value) -> Option<Version> {
 }
 
 /// The function `semver.is_valid`.
-pub(super) fn is_valid(arguments: &[Value]) -> Option<Value> {
-    Some(version(&arguments[0]).is_some().into())
+pub(super) fn is_valid(arguments: &[Value]) -> Value {
+    version(&arguments[0]).is_some().into()
 }
 
 /// The function `semver.compare`.
