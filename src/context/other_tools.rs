@@ -8,13 +8,6 @@ use crate::project::{Problems, Project};
 /// The files that make a directory a Terragrunt unit.
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
-/// A command that makes each Terragrunt unit a stack.
-const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -name terragrunt.hcl.json \\) -not -path '*/.*/*' | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
-
-/// A command that makes each Terraform root module a stack: each directory with a `backend`,
-/// `cloud` or `provider` block.
-const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
-
 /// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
 const FEATURES: [(&str, &[&str]); 4] = [
     (
@@ -42,16 +35,14 @@ impl Context {
                 "{} a Terragrunt unit that could be a stack",
                 directories(units)
             ));
-            self.notices
-                .help(&format!("run this in the project root: {FROM_TERRAGRUNT}"));
+            self.notices.help("run `orch create --all-terragrunt` in the project root");
         }
         if others > 0 {
             self.notices.note(&format!(
                 "{} files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks",
                 count_having(others)
             ));
-            self.notices
-                .help(&format!("run this in the project root: {FROM_TERRAFORM}"));
+            self.notices.help("run `orch create --all-terraform` in the project root");
         }
     }
 

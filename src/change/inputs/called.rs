@@ -6,9 +6,12 @@ use rayon::prelude::*;
 
 use super::graph::InputGraph;
 use super::node::InputNode;
+use super::terragrunt;
 use super::tree::Tree;
 use super::walk::NodeWalk;
 use crate::change::call::{FoundCall, ModuleCall};
+use crate::change::cause::Location;
+use crate::change::unit::TerragruntUnit;
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
@@ -70,4 +73,31 @@ fn calls_from(
         }
     }
     calls
+}
+
+/// Returns the directories that others call as modules, each with the place of a call, on the current thread pool.
+pub(in crate::change) fn called_modules(
+    tree: &Tree,
+    directories: &[ProjectPath],
+) -> BTreeMap<ProjectPath, Location> {
+    let graph = InputGraph::new(tree, directories, false);
+    let mut called = BTreeMap::new();
+    for node in &graph.nodes {
+        for edge in &node.edges {
+            if let Some(step) = edge.steps.first()
+                && edge.directory != node.path
+            {
+                let place = called.entry(edge.directory.clone());
+                place.or_insert_with(|| step.location.clone());
+            }
+        }
+    }
+    called
+}
+
+/// Returns the Terragrunt units among some directories, on the current thread pool.
+pub(in crate::change) fn units(tree: &Tree, directories: &[ProjectPath]) -> Vec<TerragruntUnit> {
+    let units = terragrunt::Units::new(tree);
+    let read = |directory| terragrunt::unit(&units, directory);
+    directories.par_iter().filter_map(read).collect()
 }

@@ -4,6 +4,7 @@
 //! The meaning of a file depends on the stack that reads it, so only its syntax tree is shared. Dependencies
 //! on other units are no inputs: a change of another unit does not change this one.
 
+mod dependencies;
 mod names;
 mod reading;
 mod terraform;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use self::names::{FileRole, Names, Visit};
 use self::reading::Reading;
 use self::units::UnitFile;
+pub(super) use self::dependencies::unit;
 pub(super) use self::units::Units;
 use super::extract::READERS;
 use super::node::InputNode;
@@ -39,6 +41,15 @@ const OWN_READERS: [&str; 4] = [
 
 /// Reads the Terragrunt files of a stack; `None` if there are none.
 pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
+    read(units, stack, &mut |_| {})
+}
+
+/// Reads the Terragrunt files of a stack, and visits each with the values of its names.
+fn read<'a>(
+    units: &Units<'_, 'a>,
+    stack: &ProjectPath,
+    visit: &mut dyn FnMut(&Names),
+) -> Option<InputNode<'a>> {
     let listed = units.tree.listing().get(stack.as_str())?;
     let has = |wanted| listed.files.iter().any(|(name, _)| name == wanted);
     if !has(TERRAGRUNT_FILE) {
@@ -59,26 +70,32 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
         }]),
         seen: HashSet::new(),
     };
-    while let Some(visit) = reading.open.pop_front() {
-        if !reading.seen.insert(visit.file.clone()) {
+    while let Some(open) = reading.open.pop_front() {
+        if !reading.seen.insert(open.file.clone()) {
             continue;
         }
-        let file = match visit.role {
-            FileRole::Own => units.parse(&visit.file).map(Arc::new),
-            FileRole::Included | FileRole::Read => units.shared(&visit.file),
+        let file = match open.role {
+            FileRole::Own => units.parse(&open.file).map(Arc::new),
+            FileRole::Included | FileRole::Read => units.shared(&open.file),
         };
         if let Some(file) = file {
-            visit_file(&mut reading, &file, &visit);
+            visit_file(&mut reading, &file, &open, visit);
         }
     }
     Some(reading.node)
 }
 
-fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
-    let mut names = Names::new(reading.units, reading.stack, file, visit);
+fn visit_file(
+    reading: &mut Reading,
+    file: &UnitFile,
+    open: &Visit,
+    visit: &mut dyn FnMut(&Names),
+) {
+    let mut names = Names::new(reading.units, reading.stack, file, open);
     for include in file.body.blocks("include") {
         self::include(reading, include, &mut names);
     }
+    visit(&names);
     file.body
         .each_call(&mut |name, arguments| match &*name.text {
             "find_in_parent_folders" => {
@@ -96,7 +113,7 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
         });
     for block in file.body.blocks("terraform") {
         terraform::extra_arguments(reading, block, &names);
-        if visit.role != FileRole::Read {
+        if open.role != FileRole::Read {
             terraform::source(reading, block, &names);
         }
     }
