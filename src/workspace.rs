@@ -4,12 +4,14 @@
 
 use std::path::PathBuf;
 
+use crate::change::{ChangeError, add_code_uses};
 use crate::path::ProjectPath;
+use crate::project::config::OrderFrom;
 use crate::project::discover::{Listing, RootRule};
 use crate::project::{Problems, Project};
-use crate::selection::create_before_destroy;
 use crate::selection::graph::Graph;
 use crate::selection::reference::References;
+use crate::selection::{create_before_destroy, data};
 
 /// A project that was read, valid or not.
 #[derive(Debug)]
@@ -41,7 +43,8 @@ impl LocatedProject {
         self.rule != RootRule::WorkingDirectory
     }
 
-    /// Reads the project, with its listing if `lists` is set.
+    /// Reads the project, with its listing if `lists` is set, and with all data that stacks use of each
+    /// other if `finds_data` is set: otherwise only what orders them.
     ///
     /// # Errors
     ///
@@ -49,18 +52,27 @@ impl LocatedProject {
     pub fn load(
         self,
         lists: bool,
+        finds_data: bool,
         problems: &mut Problems,
-    ) -> Result<Workspace, rayon::ThreadPoolBuildError> {
+    ) -> Result<Workspace, ChangeError> {
         let LocatedProject {
             root,
             rule,
             directory,
         } = self;
-        let (mut project, listing) = if lists {
+        let (mut project, mut listing) = if lists || finds_data {
             Project::load_with_listing(&root, problems)?
         } else {
             (Project::load(&root, problems)?, Listing::default())
         };
+        data::add_inputs(&mut project, &mut problems.diagnostics);
+        let order_from = project.settings.order_from;
+        if finds_data || order_from != OrderFrom::default() {
+            if !lists && !finds_data {
+                (_, listing) = Project::load_with_listing(&root, &mut Problems::default())?;
+            }
+            add_code_uses(&mut project, &listing, order_from, finds_data, problems)?;
+        }
         let references = References::resolve(&project, &mut problems.diagnostics);
         let graph = Graph::new(&project.stacks, &references);
         create_before_destroy::extend(&mut project, &graph, &mut problems.diagnostics);

@@ -15,17 +15,17 @@ pub struct TerragruntUnit {
 
 #[derive(Debug, Clone)]
 pub struct UnitDependency {
-    /// The kind of the block: `dependency` or `dependencies`.
-    pub kind: &'static str,
     pub target: UnitTarget,
+    /// The place of the `dependency` or `dependencies` block.
     pub location: Location,
 }
 
 #[derive(Debug, Clone)]
 pub enum UnitTarget {
-    Inside(ProjectPath),
-    /// A path that leads out of the project.
-    Outside(String),
-    /// Only Terragrunt can evaluate it.
+    /// The first of these directories that is a unit, or else the first.
+    Inside(Vec<ProjectPath>),
+    /// Its path leads out of the project.
+    Outside,
+    /// Only Terragrunt can evaluate its path.
     Unknown,
 }

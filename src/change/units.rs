@@ -21,7 +21,7 @@ pub fn terragrunt_units(
 ) -> Result<Vec<TerragruntUnit>, ChangeError> {
     let nothing = ChangedFiles::default();
     let input_problems = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, &nothing, &input_problems);
+    let tree = Tree::new(&project.root, listing, &nothing, &input_problems).finding_data();
     let units = project::pool()?.install(|| inputs::units(&tree, directories));
     drop(tree);
     input_problems.add_to(problems)?;

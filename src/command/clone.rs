@@ -29,12 +29,7 @@ impl Context {
         if self.is_there(&destination)? {
             return Err(cannot(CLONE_TO, to, "it exists already"));
         }
-        let copy = StackCopy::new(
-            &self.project,
-            &source,
-            &destination,
-            request.skips_children,
-        );
+        let copy = StackCopy::new(&self.project, &source, &destination, request.skips_children);
         copy.map_err(|error| match error {
             CannotClone::NoStack(_) => {
                 let why = self.why_no_stack(&source, &request.source.to_string_lossy());

@@ -206,18 +206,20 @@ impl Context {
         self.report()?;
         let new = new?;
         for LeftOutDependency {
-            kind,
             location,
-            outside,
+            is_outside,
         } in &new.left_out
         {
             let place = place(location);
-            let why = match outside {
-                Some(path) => format!("`{}` is outside of the project", printable(path)),
-                None => "only Terragrunt can evaluate its path; add it to `after`".to_owned(),
+            let why = if *is_outside {
+                "it leads out of the project"
+            } else {
+                "only Terragrunt can evaluate its path; add it to `after`"
             };
-            self.notices
-                .warning(&format!("a `{kind}` is left out ({}): {why}", printable(&place)));
+            self.notices.warning(&format!(
+                "a dependency is left out ({}): {why}",
+                printable(&place)
+            ));
         }
         for unit in &new.unread {
             self.notices.warning(&format!(
@@ -244,9 +246,10 @@ impl Context {
     /// Notes the directories that are not made stacks.
     fn note_left_out(&self, modules: &RootModules) {
         let mut called = modules.called.iter();
-        let named = called.by_ref().take(MAX_NAMED).map(|(path, call)| {
-            format!("`{path}` (by {})", printable(&place(call)))
-        });
+        let named = called
+            .by_ref()
+            .take(MAX_NAMED)
+            .map(|(path, call)| format!("`{path}` (by {})", printable(&place(call))));
         let mut named: Vec<String> = named.collect();
         let rest = called.count();
         if rest > 0 {

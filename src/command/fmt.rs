@@ -14,9 +14,7 @@ use crate::language::format::format;
 use crate::notice::Notices;
 use crate::path::ProjectPath;
 use crate::printable::printable;
-use crate::project::discover::{
-    CONFIGURATION, SKIP_MARKS, TextError, is_configuration, read_text,
-};
+use crate::project::discover::{CONFIGURATION, SKIP_MARKS, TextError, is_configuration, read_text};
 use crate::project::pool;
 use crate::source::{FileId, SourceFile, Sources};
 

@@ -19,6 +19,8 @@ pub struct Reads {
     pub status: ReadStatus,
     /// Whether the listing of possible inputs is read.
     pub listing: bool,
+    /// Whether all data that stacks use of each other is looked for.
+    pub data: bool,
 }
 
 /// How much of git's status is read.
@@ -34,14 +36,17 @@ impl Reads {
     pub const CONFIGURATION: Reads = Reads {
         status: ReadStatus::Nothing,
         listing: false,
+        data: false,
     };
     pub const INPUTS: Reads = Reads {
         status: ReadStatus::Nothing,
         listing: true,
+        data: false,
     };
     pub const CHANGES: Reads = Reads {
         status: ReadStatus::Exact,
         listing: true,
+        data: false,
     };
 
     #[must_use]
@@ -50,6 +55,11 @@ impl Reads {
             listing: true,
             ..self
         }
+    }
+
+    #[must_use]
+    pub fn with_data(self, data: bool) -> Self {
+        Reads { data, ..self }
     }
 
     #[must_use]
@@ -109,8 +119,8 @@ impl Context {
         };
         let mut problems = Problems::default();
         let workspace = found
-            .load(reads.listing, &mut problems)
-            .context("failed to start the threads that read files")?;
+            .load(reads.listing, reads.data, &mut problems)
+            .context("failed to read the project")?;
         debug!(
             files = workspace.project.sources.len(),
             stacks = workspace.project.stacks.len(),

@@ -42,8 +42,9 @@ impl Context {
             return Err(cannot(why));
         }
         if let Some(name) = path.components().find(|name| name.starts_with('.')) {
-            let why =
-                format!("`{name}` begins with a dot, and such directories are not searched for stacks");
+            let why = format!(
+                "`{name}` begins with a dot, and such directories are not searched for stacks"
+            );
             return Err(cannot(why));
         }
         if let (_, Some(key)) = KeyFilter::split(path.as_str()) {

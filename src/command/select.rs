@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tracing::info;
 
+use crate::change::MissingStack;
 pub use crate::change::StatusKind;
-use crate::change::{MissingStack, shared_data};
 use crate::context::{ChangeQuery, Context};
-use crate::error::{Error, ErrorContext as _, Result};
+use crate::error::{Error, Result};
 use crate::printable::{count, printable};
 use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
@@ -37,7 +37,7 @@ pub struct SelectionRequest {
     pub exclude: Vec<String>,
     pub stacks_from: Option<NameList>,
     /// Each with Terramate's name of the flag, if that was used.
-    pub neighbours: Vec<(Reach, Option<&'static str>)>,
+    pub neighbours: Vec<Reach>,
 }
 
 /// How a command treats recorded stacks that this commit lacks.
@@ -89,7 +89,6 @@ impl Context {
             );
             return Err(Error::usage(message));
         }
-        self.refuse_terramate_names(&request.neighbours)?;
         let globs = self.path_filters("--match", &request.globs)?;
         let exclude = self.path_filters("--exclude", &request.exclude)?;
         let named = match request.stacks_from {
@@ -125,35 +124,9 @@ impl Context {
             named,
             tags: request.tags,
             no_tags: request.no_tags,
-            neighbours: request
-                .neighbours
-                .into_iter()
-                .map(|(reach, _)| reach)
-                .collect(),
+            neighbours: request.neighbours,
             exclude,
         })
-    }
-
-    /// Refuses Terramate's names of the neighbour flags in projects where stacks share data: there,
-    /// they follow the data.
-    fn refuse_terramate_names(&self, flags: &[(Reach, Option<&str>)]) -> Result<()> {
-        let mut theirs = flags
-            .iter()
-            .filter_map(|(reach, name)| Some((reach, (*name)?)));
-        let Some((ours, name)) = theirs.next() else {
-            return Ok(());
-        };
-        let Some(shared) = shared_data(&self.project).context("failed to look for shared data")?
-        else {
-            return Ok(());
-        };
-        let file = printable(shared.file.relative()).into_owned();
-        let message = format!(
-            "`{name}` follows data that stacks share (`{file}` has a block `{}`), which orch does not support",
-            shared.block
-        );
-        let hint = format!("to follow the order of stacks instead, write `{ours}`");
-        Err(Error::usage(message).hint(hint))
     }
 
     /// Selects stacks, and prints a note if there are none.

@@ -9,13 +9,12 @@ use crate::project::{Problems, Project};
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
 /// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
-const FEATURES: [(&str, &[&str]); 4] = [
+const FEATURES: [(&str, &[&str]); 3] = [
     (
         "code generation",
         &["generate_hcl", "generate_file", "assert"],
     ),
     ("scripts", &["script"]),
-    ("output sharing", &["sharing_backend", "input", "output"]),
     ("cloud", &["cloud"]),
 ];
 
@@ -35,14 +34,16 @@ impl Context {
                 "{} a Terragrunt unit that could be a stack",
                 directories(units)
             ));
-            self.notices.help("run `orch create --all-terragrunt` in the project root");
+            self.notices
+                .help("run `orch create --all-terragrunt` in the project root");
         }
         if others > 0 {
             self.notices.note(&format!(
                 "{} files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks",
                 count_having(others)
             ));
-            self.notices.help("run `orch create --all-terraform` in the project root");
+            self.notices
+                .help("run `orch create --all-terraform` in the project root");
         }
     }
 

@@ -210,7 +210,9 @@ impl StackCopy {
 #[cfg(unix)]
 fn copy_link(host: &Path, target: &Path) -> io::Result<()> {
     let leads_to = fs::read_link(host)?;
-    let is_within = !leads_to.components().any(|it| it == std::path::Component::ParentDir);
+    let is_within = !leads_to
+        .components()
+        .any(|it| it == std::path::Component::ParentDir);
     if leads_to.is_absolute() || is_within {
         return std::os::unix::fs::symlink(leads_to, target);
     }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 
-use crate::change::{ChangeError, Location, TerragruntUnit, UnitTarget, terragrunt_units};
+use crate::change::{
+    ChangeError, Location, TerragruntUnit, UnitDependency, UnitTarget, terragrunt_units,
+};
 use crate::diagnostic::Code;
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
@@ -28,10 +30,9 @@ pub struct NewUnits {
 
 #[derive(Debug)]
 pub struct LeftOutDependency {
-    pub kind: &'static str,
     pub location: Location,
-    /// The path that leads out of the project; `None` if only Terragrunt can evaluate it.
-    pub outside: Option<String>,
+    /// Whether its path leads out of the project; if not, only Terragrunt can evaluate it.
+    pub is_outside: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +82,7 @@ pub fn new_units(
         unit.has_source || files.terraform || files.tofu
     };
     let is_new = |path: &ProjectPath| project.stacks.at(path.as_str()).len() == 0;
-    let known: BTreeSet<&ProjectPath> = read.iter().map(|unit| &unit.directory).collect();
+    let known: BTreeSet<ProjectPath> = read.iter().map(|unit| unit.directory.clone()).collect();
     directories.retain(|path| is_new(path) && !known.contains(path));
     let mut new = NewUnits {
         unread: directories,
@@ -92,7 +93,7 @@ pub fn new_units(
             continue;
         }
         if is_run(&unit) {
-            add(unit, &mut new)?;
+            add(unit, &known, &mut new)?;
         } else {
             new.others += 1;
         }
@@ -101,33 +102,39 @@ pub fn new_units(
     Ok(new)
 }
 
-fn add(unit: TerragruntUnit, new: &mut NewUnits) -> Result<(), BadUnits> {
+fn add(
+    unit: TerragruntUnit,
+    known: &BTreeSet<ProjectPath>,
+    new: &mut NewUnits,
+) -> Result<(), BadUnits> {
     let mut after: Vec<ProjectPath> = Vec::new();
-    for dependency in unit.dependencies {
-        let location = dependency.location;
-        let outside = match dependency.target {
-            UnitTarget::Inside(path) if unit.directory.is_at_or_below(&path) => continue,
-            UnitTarget::Inside(inner) if inner.is_at_or_below(&unit.directory) => {
-                return Err(BadUnits::InnerFirst {
-                    unit: unit.directory,
-                    inner,
+    for UnitDependency { target, location } in unit.dependencies {
+        let places = match target {
+            UnitTarget::Inside(places) => places,
+            UnitTarget::Outside | UnitTarget::Unknown => {
+                let is_outside = matches!(target, UnitTarget::Outside);
+                new.left_out.push(LeftOutDependency {
                     location,
+                    is_outside,
                 });
-            }
-            UnitTarget::Inside(path) => {
-                if !after.contains(&path) {
-                    after.push(path);
-                }
                 continue;
             }
-            UnitTarget::Outside(path) => Some(path),
-            UnitTarget::Unknown => None,
         };
-        new.left_out.push(LeftOutDependency {
-            kind: dependency.kind,
-            location,
-            outside,
-        });
+        let mut units = places.iter().filter(|place| known.contains(*place));
+        let Some(path) = units.next().or(places.first()) else {
+            continue;
+        };
+        if unit.directory.is_at_or_below(path) {
+            continue; // which runs before it anyway
+        } else if path.is_at_or_below(&unit.directory) {
+            return Err(BadUnits::InnerFirst {
+                unit: unit.directory,
+                inner: path.clone(),
+                location,
+            });
+        } else if !after.contains(path) {
+            after.push(path.clone());
+        }
     }
     after.sort_unstable();
     new.units.insert(unit.directory, after);

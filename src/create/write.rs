@@ -257,11 +257,17 @@ mod tests {
         assert_eq!(names(root), ["a", "c"]);
         assert_eq!(names(&root.join("a/b")), ["x"]);
         let error = write_all(root, &[new("/d/e/x"), new("/f"), new("/c")]).unwrap_err();
-        assert_eq!(error.to_string(), "failed to write `c`; nothing was written");
+        assert_eq!(
+            error.to_string(),
+            "failed to write `c`; nothing was written"
+        );
         assert_eq!(names(root), ["a", "c"]);
         // A file that appears while the others are written.
         let error = write_all(root, &[new("/d/x"), new("/g"), new("/g")]).unwrap_err();
-        assert_eq!(error.to_string(), "failed to write `g`; nothing was written");
+        assert_eq!(
+            error.to_string(),
+            "failed to write `g`; nothing was written"
+        );
         assert_eq!(names(root), ["a", "c"]);
     }
 

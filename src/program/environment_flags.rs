@@ -68,8 +68,8 @@ fn with_variable(arg: Arg, variable: &'static str) -> Arg {
     if env::var_os(variable).is_none_or(|value| value.is_empty()) {
         return arg;
     }
-    let is_switch = matches!(arg.get_action(), ArgAction::SetTrue)
-        || SWITCHES.contains(&arg.get_id().as_str());
+    let is_switch =
+        matches!(arg.get_action(), ArgAction::SetTrue) || SWITCHES.contains(&arg.get_id().as_str());
     let arg = arg.env(variable).hide_env(true);
     if is_switch {
         arg.value_parser(BoolishValueParser::new())

@@ -32,6 +32,7 @@ use crate::project::problems::Problems;
 use crate::project::relocation::{
     self, MOVED, MovedBlock, Moves, REMOVED, RemovedBlock, RemovedBlocks,
 };
+use crate::project::sharing::{self, INPUT, Input, OUTPUT, SHARING_BACKEND, SharingBackend};
 use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
@@ -108,6 +109,9 @@ pub struct DirectoryScope {
     pub lifecycle: Lifecycle,
     /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
+    /// The `input` blocks, which belong to the stack of this directory alone.
+    pub inputs: Vec<Input>,
+    pub sharing_backends: Vec<SharingBackend>,
 }
 
 impl DirectoryScope {
@@ -119,6 +123,8 @@ impl DirectoryScope {
             && self.driver.is_none()
             && self.lifecycle.is_empty()
             && self.allows_resource_destroy.is_none()
+            && self.inputs.is_empty()
+            && self.sharing_backends.is_empty()
     }
 }
 
@@ -434,6 +440,9 @@ impl Evaluated {
         let modules = of_kind(MODULE)
             .filter_map(|it| module::read(it, &path, &mut problems))
             .collect();
+        let inputs = sharing::read_inputs(of_kind(INPUT), &mut problems);
+        sharing::check_outputs(of_kind(OUTPUT), &mut problems);
+        let sharing_backends = sharing::read_backends(of_kind(SHARING_BACKEND), &mut problems);
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
@@ -447,6 +456,8 @@ impl Evaluated {
                 driver: config.driver,
                 lifecycle: config.lifecycle,
                 allows_resource_destroy: config.allows_resource_destroy,
+                inputs,
+                sharing_backends,
             },
             settings: config.settings,
             drivers,

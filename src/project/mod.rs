@@ -29,6 +29,7 @@ pub mod policy;
 mod problems;
 pub mod relocation;
 mod rules;
+pub mod sharing;
 pub mod stack;
 mod stacks_of_tree;
 pub mod tag;

@@ -7,6 +7,7 @@ use crate::project::driver::DRIVER;
 use crate::project::module::MODULE;
 use crate::project::policy::POLICY;
 use crate::project::relocation::{MOVED, REMOVED};
+use crate::project::sharing::{INPUT, OUTPUT, SHARING_BACKEND};
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
 const TOP_LEVEL: [&str; 23] = [
@@ -20,31 +21,34 @@ const TOP_LEVEL: [&str; 23] = [
     "generate_hcl",
     "globals",
     "import",
-    "input",
+    INPUT,
     MODULE,
     MOVED,
     "orch",
-    "output",
+    OUTPUT,
     POLICY,
     REMOVED,
     "scaffold",
     "script",
-    "sharing_backend",
+    SHARING_BACKEND,
     "stack",
     "terramate",
     "vendor",
 ];
 
 /// Those that `orch` uses.
-const USED: [&str; 10] = [
+const USED: [&str; 13] = [
     DRIVER,
     "globals",
     "import",
+    INPUT,
     MODULE,
     MOVED,
     "orch",
+    OUTPUT,
     POLICY,
     REMOVED,
+    SHARING_BACKEND,
     "stack",
     "terramate",
 ];

@@ -119,6 +119,8 @@ pub enum JsonDocument {
     Evaluation,
     /// Of `orch graph`.
     Graph,
+    /// Of `orch graph suggest`.
+    MissingOrder,
     /// Of `orch why`.
     Why,
     /// Of `orch why --after`.
@@ -136,6 +138,7 @@ impl JsonDocument {
             JsonDocument::Stacks => &["stacks"],
             JsonDocument::Evaluation => &["stacks", "expressions"],
             JsonDocument::Graph => &["stacks", "nodes", "edges"],
+            JsonDocument::MissingOrder => &["stacks"],
             JsonDocument::Why => &[
                 "stacks",
                 "tags",
@@ -156,6 +159,7 @@ impl JsonDocument {
         match self {
             JsonDocument::Stacks
             | JsonDocument::Graph
+            | JsonDocument::MissingOrder
             | JsonDocument::Policies
             | JsonDocument::PolicyGraph => &[],
             JsonDocument::Evaluation => &["path"],

@@ -31,7 +31,10 @@ pub fn metadata_lines(stack: &Stack) -> Vec<String> {
         ("path.absolute", text(directory.as_str())),
         ("path.basename", text(basename)),
         ("path.relative", text(directory.relative())),
-        ("path.to_root", text(&ProjectPath::root().relative_to(directory))),
+        (
+            "path.to_root",
+            text(&ProjectPath::root().relative_to(directory)),
+        ),
     ];
     let all = id.into_iter().chain(others);
     all.map(|(name, value)| format!("terramate.stack.{name}={value}"))

@@ -20,6 +20,7 @@ mod markdown;
 mod matrix;
 mod metadata;
 mod missing;
+mod missing_order;
 mod plan;
 mod policy;
 mod policy_graph;
@@ -49,6 +50,7 @@ pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
 pub use metadata::metadata_lines;
 pub use missing::{MissingStory, missing_text, write_missing, write_missing_json};
+pub use missing_order::{write_missing_order, write_missing_order_json};
 pub use plan::{
     PlanDetails, ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json,
     write_plan_markdown,

@@ -9,7 +9,7 @@ use crate::path::ProjectPath;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::graph::{NeighbourStep, Origin, SearchDirection};
-use crate::selection::select::{DirectoryMatch, SelectionReason};
+use crate::selection::select::{DirectoryMatch, Reach, ReachBy, SelectionReason};
 use crate::source::{Sources, Span};
 
 /// Returns why a stack is selected, as text.
@@ -34,10 +34,7 @@ pub fn reason_text(reason: &SelectionReason, stacks: &Stacks, sources: &Sources)
             )
         }
         SelectionReason::Neighbour(reach, step) => {
-            format!(
-                "{} ({reach})",
-                step_text(reach.towards, step, stacks, sources)
-            )
+            format!("{} ({reach})", step_text(*reach, step, stacks, sources))
         }
     }
 }
@@ -60,15 +57,25 @@ pub(super) fn direction(towards: SearchDirection) -> &'static str {
 
 /// Returns how a neighbour is reached, from its own point of view.
 pub(super) fn step_text(
-    towards: SearchDirection,
+    reach: Reach,
     step: &NeighbourStep,
     stacks: &Stacks,
     sources: &Sources,
 ) -> String {
-    let direction = direction(towards);
     let other = &stacks[step.from].path;
     let Origin { kind, span } = step.origin;
-    format!("runs {direction} {other}, {kind} {}", sources.line(span))
+    let place = sources.line(span);
+    match (reach.by, reach.towards) {
+        (ReachBy::Order, towards) => {
+            format!("runs {} {other}, {kind} {place}", direction(towards))
+        }
+        (ReachBy::Data, SearchDirection::Dependents) => {
+            format!("uses data of {other}, {kind} {place}")
+        }
+        (ReachBy::Data, SearchDirection::Dependencies) => {
+            format!("its data is used by {other}, {kind} {place}")
+        }
+    }
 }
 
 /// Returns the origins of a constraint, with their places: `after a/stack.tm:3, nesting …`.

@@ -5,6 +5,7 @@
 pub mod attached;
 pub mod create_before_destroy;
 mod dangling;
+pub mod data;
 pub mod graph;
 pub mod recorded;
 pub mod reference;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::path::{ProjectPath, StackPath};
 use crate::project::Project;
-use crate::project::stack::{Stack, StackIndex, StackMode, Stacks};
+use crate::project::stack::{DataKind, Stack, StackIndex, StackMode, StackUse, Stacks};
 use crate::selection::graph::{Graph, SearchDirection};
 use crate::selection::reference::References;
 use crate::source::{FileId, SourceFile, Span, Spanned};
@@ -121,6 +121,16 @@ fn stack(
         let texts = entry.map(texts);
         spanned(texts.map_or(&[], Vec::as_slice))
     };
+    let uses = entry.into_iter().flat_map(|entry| &entry.uses);
+    let uses = uses.filter_map(|used| {
+        Some(StackUse {
+            // The record does not have the kind, which messages about removed stacks do not need.
+            kind: DataKind::Input,
+            stack: StackPath::parse(used)?,
+            orders: true,
+            span,
+        })
+    });
     Stack {
         path,
         each: None,
@@ -132,6 +142,7 @@ fn stack(
         before: declared(|entry| &entry.before),
         wants: Vec::new(),
         wanted_by: Vec::new(),
+        uses: uses.collect(),
         watch: Vec::new(),
         driver: None,
         mode: StackMode::Manage,

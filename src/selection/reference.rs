@@ -1,4 +1,5 @@
-//! The stacks that `after`, `before`, `wants`, `wanted_by` and `replace_triggered_by` name.
+//! The stacks that `after`, `before`, `wants`, `wanted_by` and `replace_triggered_by` name, and those whose
+//! data a stack uses.
 //!
 //! A path names every stack at or below it, a `tag:` filter every stack that matches, and neither ever the
 //! stack that declares it. A directory that contains the declaring stack stands for all other stacks at or
@@ -21,7 +22,7 @@ use crate::change::Baseline;
 use crate::diagnostic::Diagnostic;
 use crate::path::ProjectPath;
 use crate::project::Project;
-use crate::project::stack::{StackIndex, Stacks};
+use crate::project::stack::{DataKind, StackIndex, Stacks};
 use crate::project::tag::TagFilter;
 use crate::source::Span;
 
@@ -38,6 +39,8 @@ pub enum ReferenceKind {
     WantedBy,
     /// Is replaced when a named stack changes, and so runs after it.
     ReplaceTriggeredBy,
+    /// Uses data of a stack, and so runs after it.
+    Data(DataKind),
 }
 
 impl fmt::Display for ReferenceKind {
@@ -48,6 +51,7 @@ impl fmt::Display for ReferenceKind {
             ReferenceKind::Wants => "wants",
             ReferenceKind::WantedBy => "wanted_by",
             ReferenceKind::ReplaceTriggeredBy => "replace_triggered_by",
+            ReferenceKind::Data(kind) => return kind.fmt(f),
         })
     }
 }
@@ -106,6 +110,18 @@ impl References {
     /// error with `references = "strict"`.
     pub fn resolve(project: &Project, problems: &mut Vec<Diagnostic>) -> Self {
         resolver::resolve(project, problems, true)
+    }
+
+    /// Returns the uses of data alone, whether or not they order stacks.
+    pub(super) fn of_data(stacks: &Stacks) -> Self {
+        let uses = stacks.iter().flat_map(|(index, stack)| {
+            let uses = stack.uses.iter().filter(|it| it.kind.is_data());
+            uses.filter_map(move |it| resolver::data(stacks, index, it))
+        });
+        References {
+            list: uses.collect(),
+            ..References::default()
+        }
     }
 
     /// Resolves the references of recorded stacks, without explaining those that name nothing.

@@ -12,7 +12,7 @@ use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Origin, RelatedStack, SearchDirection};
 use crate::selection::reference::{ReferenceKind, References};
 use crate::selection::select::{
-    NeighbourChoice, Obstacle, Query, Reach, Selection, SelectionReason, select,
+    NeighbourChoice, Obstacle, Query, Reach, ReachBy, Selection, SelectionReason, select,
 };
 use crate::source::Span;
 
@@ -282,12 +282,14 @@ impl WhyQuestion<'_> {
             let (other, step) = around.min_by_key(|&(it, step)| (step.distance, it))?;
             let reach = Reach {
                 verb: NeighbourChoice::Include,
+                by: ReachBy::Order,
                 towards: back,
                 // The smallest depth that reaches the stack.
                 depth: NonZeroU32::new(step.distance),
             };
             let mut reaches = self.query.neighbours.iter();
-            let is_same = |it: &&Reach| (it.verb, it.towards) == (reach.verb, reach.towards);
+            let is_same =
+                |it: &&Reach| (it.verb, it.by, it.towards) == (reach.verb, reach.by, reach.towards);
             Some(Alternative::Neighbour(
                 reach,
                 other,

@@ -98,6 +98,9 @@ pub struct Entry {
     /// `before`, with paths from the project root.
     #[serde(default)]
     pub before: Vec<String>,
+    /// The stacks whose data it uses, and after which it therefore runs, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<String>,
     /// The last apply that succeeded.
     #[serde(default)]
     pub applied: Option<Applied>,

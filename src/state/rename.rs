@@ -62,6 +62,11 @@ impl Document {
         for entry in self.stacks.values_mut() {
             renamed.follow(&mut entry.after);
             renamed.follow(&mut entry.before);
+            for used in &mut entry.uses {
+                if let Some(now) = keys.get(used) {
+                    used.clone_from(now);
+                }
+            }
             entry.follow_names(&keys);
         }
         let found: Vec<(String, Entry)> = keys

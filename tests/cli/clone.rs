@@ -126,7 +126,10 @@ fn clone_dry_run_writes_nothing() {
 #[test]
 fn clone_refuses_what_it_cannot_copy() {
     let sandbox = Sandbox::new(PROJECT);
-    sandbox.write("/many/stack.orch.hcl", "stack {\n  for_each = [\"x\"]\n  id       = \"i-${each.key}\"\n}\n");
+    sandbox.write(
+        "/many/stack.orch.hcl",
+        "stack {\n  for_each = [\"x\"]\n  id       = \"i-${each.key}\"\n}\n",
+    );
     for (arguments, why) in [
         ("none b", "cannot clone `none`: does not exist"),
         ("../a b", "cannot clone `../a`: outside of the project"),
@@ -171,7 +174,15 @@ fn clone_keeps_links_and_permissions() {
     sandbox.write_program("/a/run", "#!/bin/sh\n");
     assert_eq!(sandbox.orch("clone a deep/down/b").code(), 0);
     assert_eq!(sandbox.read("/deep/down/b/common.tf"), "# common\n");
-    assert_eq!(fs::read_link(sandbox.path("/deep/down/b/link.tf")).unwrap().to_str(), Some("main.tf"));
-    let mode = fs::metadata(sandbox.path("/deep/down/b/run")).unwrap().permissions().mode();
+    assert_eq!(
+        fs::read_link(sandbox.path("/deep/down/b/link.tf"))
+            .unwrap()
+            .to_str(),
+        Some("main.tf")
+    );
+    let mode = fs::metadata(sandbox.path("/deep/down/b/run"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o755);
 }

@@ -172,7 +172,10 @@ fn create_refuses_paths_that_are_not_part_of_the_project() {
         ("file", "`/file` is not a directory"),
         ("file/a", "`/file` is not a directory"),
         ("link/a", "`/link` is a symbolic link"),
-        ("skipped/a", "`/skipped/.tmskip` keeps it out of the project"),
+        (
+            "skipped/a",
+            "`/skipped/.tmskip` keeps it out of the project",
+        ),
         ("nested/a", "`/nested` is a project of its own"),
         ("'a[\"x\"]'", "names an instance"),
         (&format!("{root}a"), "write `/a`"),
@@ -191,15 +194,28 @@ fn create_refuses_paths_that_are_not_part_of_the_project() {
 
 #[test]
 fn create_checks_attributes_before_it_writes() {
-    let sandbox = Sandbox::new("//- x/x.tm\nstack {\n  id = \"Known\"\n}\n//- c.tm\n\n//- d/c.tm\n");
+    let sandbox =
+        Sandbox::new("//- x/x.tm\nstack {\n  id = \"Known\"\n}\n//- c.tm\n\n//- d/c.tm\n");
     for (flags, why) in [
-        ("--id 'a b'", "`a b` cannot be the id of a stack: an id has only ASCII letters"),
+        (
+            "--id 'a b'",
+            "`a b` cannot be the id of a stack: an id has only ASCII letters",
+        ),
         ("--id KNOWN", "the stack `/x` has the id `KNOWN` already"),
         ("--tags A", "`A` cannot be a tag"),
-        ("--watch ../../../x", "`../../../x` leads out of the project"),
-        ("--import /none.tm", "`/none.tm` cannot be read"),
-        ("--import ../../../x", "`--import ../../../x`: it leads out of the project"),
-        ("--import /c.tm", "hold for the stacks in it without an import"),
+        (
+            "--watch ../../../x",
+            "`../../../x` leads out of the project",
+        ),
+        ("--import /none/x.tm", "`/none/x.tm` cannot be read"),
+        (
+            "--import ../../../x",
+            "`--import ../../../x`: it leads out of the project",
+        ),
+        (
+            "--import /c.tm",
+            "hold for the stacks in it without an import",
+        ),
         ("--import /d", "it is a directory"),
     ] {
         let output = create(&sandbox, &format!("a/b {flags}"));
@@ -212,7 +228,12 @@ fn create_checks_attributes_before_it_writes() {
 #[test]
 fn create_needs_one_thing_to_do() {
     let sandbox = Sandbox::new("");
-    let all = ["stack", "--all-terraform", "--all-terragrunt", "--ensure-stack-ids"];
+    let all = [
+        "stack",
+        "--all-terraform",
+        "--all-terragrunt",
+        "--ensure-stack-ids",
+    ];
     for (index, one) in all.iter().enumerate() {
         for other in &all[index + 1..] {
             let output = create(&sandbox, &format!("{one} {other}"));
@@ -221,7 +242,16 @@ fn create_needs_one_thing_to_do() {
         if index == 0 {
             continue;
         }
-        for flag in ["id", "name", "description", "after", "before", "wants", "wanted-by", "import"] {
+        for flag in [
+            "id",
+            "name",
+            "description",
+            "after",
+            "before",
+            "wants",
+            "wanted-by",
+            "import",
+        ] {
             let output = create(&sandbox, &format!("{one} --{flag}=/test"));
             assert_eq!(output.code(), 64, "{one} {flag}: {output}");
         }
@@ -243,7 +273,8 @@ fn create_stops_at_a_broken_project() {
 fn create_leaves_nothing_if_it_cannot_write() {
     use std::os::unix::fs::PermissionsExt;
 
-    let sandbox = Sandbox::new("//- a/main.tf\nprovider \"x\" {\n}\n//- b/main.tf\nprovider \"x\" {\n}\n");
+    let sandbox =
+        Sandbox::new("//- a/main.tf\nprovider \"x\" {\n}\n//- b/main.tf\nprovider \"x\" {\n}\n");
     let closed = sandbox.path("/b");
     std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o555)).unwrap();
     if std::fs::File::create(closed.join("x")).is_ok() {
@@ -335,7 +366,7 @@ fn create_all_terraform_makes_stacks_of_root_modules() {
     assert_snapshot!(create(&sandbox, "--all-terraform"), @"
     [stderr]
     note: left out because others call them as modules: `/modules/a` (by main.tf:6), `/modules/b` (by modules/a/main.tf:4)
-    note: no root module was found: no Terraform file has a `backend`, `cloud` or `provider` block
+    note: nothing to create: the files of Terraform in 1 other directory have no `backend`, `cloud` or `provider` block
     ");
 }
 
@@ -349,14 +380,14 @@ fn create_all_terraform_is_about_the_current_directory() {
     assert_snapshot!(sandbox.orch_in("/modules", "create --all-terraform"), @"
     [stderr]
     note: left out because others call them as modules: `/modules/a` (by main.tf:6), `/modules/b` (by modules/a/main.tf:4)
-    note: no root module was found: no Terraform file has a `backend`, `cloud` or `provider` block
+    note: nothing to create: the files of Terraform in 1 other directory have no `backend`, `cloud` or `provider` block
     ");
     sandbox.mkdir("/empty");
     assert_snapshot!(sandbox.orch_in("/empty", "create --all-terraform"), @"");
     sandbox.write("/empty/main.tf", "variable \"x\" {\n}\n");
     assert_snapshot!(sandbox.orch_in("/empty", "create --all-terraform"), @"
     [stderr]
-    note: no root module was found: no Terraform file has a `backend`, `cloud` or `provider` block
+    note: nothing to create: the files of Terraform in 1 other directory have no `backend`, `cloud` or `provider` block
     ");
 }
 
@@ -364,7 +395,11 @@ fn create_all_terraform_is_about_the_current_directory() {
 fn create_all_terraform_dry_run_writes_nothing() {
     let sandbox = Sandbox::new(TERRAFORM);
     let output = create(&sandbox, "--all-terraform --dry-run");
-    assert_eq!(output.stdout.matches("would create ").count(), 4, "{output}");
+    assert_eq!(
+        output.stdout.matches("would create ").count(),
+        4,
+        "{output}"
+    );
     assert!(!sandbox.path("/stack.tm.hcl").exists());
 }
 
@@ -449,13 +484,19 @@ fn create_ensure_stack_ids_adds_ids_and_keeps_the_rest() {
       id = "UUID"
     }
     "#);
-    assert_eq!(sandbox.read("/c/stack.tm"), "stack {\n  id = \"known\"\n}\n");
+    assert_eq!(
+        sandbox.read("/c/stack.tm"),
+        "stack {\n  id = \"known\"\n}\n"
+    );
     assert_snapshot!(file(&sandbox, "d/stack.tm"), @r#"
     stack {
       id = "UUID" # empty
     }
     "#);
-    assert_eq!(file(&sandbox, "/bom/stack.tm"), "\u{feff}stack {\r\n  id = \"UUID\"\r\n}\r\n");
+    assert_eq!(
+        file(&sandbox, "/bom/stack.tm"),
+        "\u{feff}stack {\r\n  id = \"UUID\"\r\n}\r\n"
+    );
     let again = sandbox.orch("create --ensure-stack-ids");
     assert_eq!(again.stdout, "");
 }
@@ -557,7 +598,7 @@ fn create_all_terragrunt_makes_stacks_that_run_after_their_dependencies() {
     ");
     assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
     [stderr]
-    note: no unit was found; 1 Terragrunt file without a `terraform` block that has a `source`
+    note: nothing to create: the files of Terragrunt in 1 other directory have no `source` in a `terraform` block
     ");
     assert_snapshot!(sandbox.orch_in("/common", "create --all-terragrunt"), @"");
 }
@@ -571,9 +612,8 @@ fn create_all_terragrunt_says_which_dependencies_it_leaves_out() {
     assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
     created stack /a
     [stderr]
-    warning: a `dependency` is left out (a/terragrunt.hcl:5): `../../other` is outside of the project
-    warning: a `dependencies` is left out (a/terragrunt.hcl:8): only Terragrunt can evaluate its path; add it to `after`
-    warning: a `dependencies` is left out (a/terragrunt.hcl:8): `/somewhere` is outside of the project
+    warning: a dependency is left out (a/terragrunt.hcl:4): it leads out of the project
+    warning: a dependency is left out (a/terragrunt.hcl:7): only Terragrunt can evaluate its path; add it to `after`
     ");
 }
 
@@ -587,10 +627,13 @@ fn create_all_terragrunt_refuses_orders_that_stacks_cannot_have() {
     let sandbox = Sandbox::new(&(unit("a", "\"./b\"") + &unit("a/b", "")));
     assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
     [stderr]
-    error: `/a` depends on `/a/b` (a/terragrunt.hcl:5), which lies in it; as stacks, a directory runs before those in it
+    error: `/a` depends on `/a/b` (a/terragrunt.hcl:4), which lies in it; as stacks, a directory runs before those in it
     [exit status 3]
     ");
-    let files = unit("a", "\"../b\"") + &unit("b", "\"../c\"") + &unit("c", "\"../a\"") + &unit("d", "\"../a\"");
+    let files = unit("a", "\"../b\"")
+        + &unit("b", "\"../c\"")
+        + &unit("c", "\"../a\"")
+        + &unit("d", "\"../a\"");
     let sandbox = Sandbox::new(&files);
     assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
     [stderr]

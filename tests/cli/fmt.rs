@@ -37,7 +37,12 @@ fn with_input(sandbox: &Sandbox, arguments: &str, text: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
     sandbox.output(&child.wait_with_output().unwrap())
 }
 
@@ -50,7 +55,12 @@ fn fmt_formats_the_configuration_files_of_the_current_directory() {
     ");
     assert_snapshot!(sandbox.orch("fmt"), @"c/stack.orch.hcl");
     assert_snapshot!(sandbox.orch("fmt"), @"");
-    for file in ["a/stack.tm", "a/b/stack.tm.hcl", "c/stack.orch.hcl", "d/stack.tm"] {
+    for file in [
+        "a/stack.tm",
+        "a/b/stack.tm.hcl",
+        "c/stack.orch.hcl",
+        "d/stack.tm",
+    ] {
         assert_eq!(sandbox.read(file), FORMATTED, "{file}");
     }
     for file in [".hidden/stack.tm", "skipped/stack.tm", "a/main.tf"] {
@@ -102,7 +112,10 @@ fn fmt_formats_named_files() {
 #[test]
 fn fmt_reads_stdin() {
     let sandbox = Sandbox::new("");
-    assert_eq!(with_input(&sandbox, "fmt -", UNFORMATTED).to_string(), FORMATTED);
+    assert_eq!(
+        with_input(&sandbox, "fmt -", UNFORMATTED).to_string(),
+        FORMATTED
+    );
     assert_snapshot!(with_input(&sandbox, "fmt -", ""), @"");
     assert_snapshot!(with_input(&sandbox, "fmt --check -", UNFORMATTED), @"[exit status 1]");
     assert_snapshot!(with_input(&sandbox, "fmt --check -", FORMATTED), @"");
@@ -168,6 +181,9 @@ fn fmt_keeps_links_permissions_and_the_byte_order_mark() {
     assert_snapshot!(sandbox.orch("fmt link.tm"), @"link.tm");
     assert!(sandbox.path("/link.tm").is_symlink());
     assert_eq!(sandbox.read("/a.tm"), format!("\u{feff}{FORMATTED}"));
-    let mode = std::fs::metadata(sandbox.path("/a.tm")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(sandbox.path("/a.tm"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o755);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 52] = [
+const COMMANDS: [&str; 55] = [
     "list",
     "plan",
     "show",
@@ -42,6 +42,9 @@ const COMMANDS: [&str; 52] = [
     "why",
     "graph",
     "trigger",
+    "create",
+    "clone",
+    "fmt",
     "policy",
     "policy eval",
     "policy test",

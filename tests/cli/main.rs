@@ -24,13 +24,14 @@ mod commands; // help, version, usage errors, exit statuses, broken pipes
 mod completions; // what shells complete, and their scripts
 mod create; // `orch create`
 mod cycles; // how cycles are reported, and when they are fatal
+mod data; // the data that stacks use of each other
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod empty; // selections of nothing
 mod files; // roots, file names, skipped directories, merging, imports, project settings
+mod fmt; // `orch fmt`
 mod globals; // `orch globals`, and what `globals` blocks mean
 mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
-mod fmt; // `orch fmt`
 #[cfg(unix)]
 mod habits; // what people type out of habit, and what `orch` says to that
 mod help; // `orch --help`, `orch help`, `orch man`, `orch version`

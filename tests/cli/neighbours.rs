@@ -98,32 +98,6 @@ fn neighbour_depth_is_at_least_one() {
 }
 
 #[test]
-fn neighbour_flags_accept_the_names_of_terramate() {
-    let sandbox = chain();
-    for (terramate, own) in [
-        ("include-all-dependencies", "include-dependencies"),
-        ("include-all-dependents", "include-dependents"),
-        ("include-output-dependencies", "include-dependencies"),
-        ("include-direct-dependencies", "include-dependencies=1"),
-        ("include-direct-dependents", "include-dependents=1"),
-        ("only-all-dependencies", "only-dependencies"),
-        ("only-all-dependents", "only-dependents"),
-        ("only-output-dependencies", "only-dependencies"),
-        ("only-direct-dependencies", "only-dependencies=1"),
-        ("only-direct-dependents", "only-dependents=1"),
-        ("exclude-all-dependencies", "exclude-dependencies"),
-        ("exclude-all-dependents", "exclude-dependents"),
-    ] {
-        for tags in ["--tags b", "--tags c", "--tags a,d", ""] {
-            let theirs = sandbox.orch(&format!("list --why {tags} --{terramate}"));
-            let ours = sandbox.orch(&format!("list --why {tags} --{own}"));
-            assert_eq!(theirs.code(), 0, "{theirs}");
-            assert_eq!(theirs.to_string(), ours.to_string(), "--{terramate} {tags}");
-        }
-    }
-}
-
-#[test]
 fn neighbour_flags_are_explained_in_the_help() {
     let sandbox = chain();
     let topic = sandbox.orch("help selection").stdout;
@@ -134,108 +108,8 @@ fn neighbour_flags_are_explained_in_the_help() {
         assert!(help.stdout.contains("orch help selection"), "{command}");
         let help: Vec<&str> = help.stdout.split_whitespace().collect();
         let help = help.join(" ");
-        assert!(
-            help.contains("only data that stacks share counts"),
-            "{command}"
-        );
+        assert!(help.contains("and the like follow only data"), "{command}");
     }
-}
-
-#[test]
-fn neighbour_flags_refuse_the_names_of_terramate_with_shared_data() {
-    let names = [
-        ("--include-all-dependents", "--include-dependents"),
-        ("--include-output-dependencies", "--include-dependencies"),
-        ("--only-direct-dependents", "--only-dependents=1"),
-        ("--exclude-all-dependencies=2", "--exclude-dependencies=2"),
-    ];
-    for (file, text, block) in [
-        (
-            "/a/inputs.tm",
-            "input \"id\" {\n  backend = \"x\"\n}\n",
-            "input",
-        ),
-        (
-            "/b/terragrunt.hcl",
-            "dependency \"a\" {\n  config_path = \"../a\"\n}\n",
-            "dependency",
-        ),
-        ("/common/b.hcl", "\n  dependency a {\n}\n", "dependency"),
-        (
-            "/b/terragrunt.hcl",
-            "dependencies {\n  paths = [\"../a\"]\n}\n",
-            "dependencies",
-        ),
-        (
-            "/b/terragrunt.hcl.json",
-            "{\"dependency\": {\"a\": {\"config_path\": \"../a\"}}}",
-            "dependency",
-        ),
-        (
-            "/b/terragrunt.hcl.json",
-            "{\"inputs\": {}, \"dependencies\": {\"paths\": [\"../a\"]}}",
-            "dependencies",
-        ),
-        // `orch` cannot read it, but the tool might.
-        (
-            "/b/terragrunt.hcl",
-            "dependency \"a\" {\n  x = \n}\n",
-            "dependency",
-        ),
-    ] {
-        let sandbox = chain();
-        sandbox.write(file, text);
-        for (theirs, ours) in names {
-            let output = sandbox.orch(&format!("list {theirs}"));
-            assert_eq!((output.code(), &*output.stdout), (64, ""), "{output}");
-            let file = &file[1..];
-            let said = format!("(`{file}` has a block `{block}`)");
-            assert!(output.stderr.contains(&said), "{output}");
-            assert!(
-                output.stderr.contains(&format!("write `{ours}`")),
-                "{output}"
-            );
-            assert_eq!(sandbox.orch(&format!("list {ours}")).code(), 0);
-        }
-    }
-}
-
-#[test]
-fn neighbour_flags_accept_the_names_of_terramate_without_real_shared_data() {
-    let sandbox = chain();
-    for (file, text) in [
-        ("/a/input.tm", "globals {\n  input = {\n  }\n}\n"),
-        (
-            "/a/text.tm",
-            "globals {\n  text = <<-E\n    input \"id\" {\n    }\n  E\n}\n",
-        ),
-        (
-            "/a/terragrunt.hcl",
-            "/*\ndependency \"b\" {\n}\n*/\nlocals {\n  dependencies = {}\n}\n",
-        ),
-        (
-            "/b/terragrunt.hcl.json",
-            "{\"inputs\": {\"dependency\": 1}}",
-        ),
-        ("/b/other.json", "{\"dependency\": {}}"),
-    ] {
-        sandbox.write(file, text);
-        let output = sandbox.orch("list --include-all-dependents");
-        assert_eq!(output.code(), 0, "{file}: {output}");
-    }
-}
-
-#[test]
-fn shared_data_counts_even_where_changes_of_terragrunt_do_not() {
-    let sandbox = chain();
-    sandbox.write(
-        "/off.tm",
-        "terramate {\n  config {\n    change_detection {\n      terragrunt {\n        enabled = \"off\"\n      }\n    }\n  }\n}\n",
-    );
-    sandbox.write("/b/terragrunt.hcl", "dependency \"a\" {\n}\n");
-    let output = sandbox.orch("list --include-all-dependents");
-    assert_eq!(output.code(), 64, "{output}");
-    assert!(!output.stderr.contains("enabled"), "{output}");
 }
 
 #[test]

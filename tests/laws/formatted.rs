@@ -16,8 +16,17 @@ fn name() -> impl Strategy<Value = &'static str> {
 /// An expression, with blanks in all places where there may be some.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        select(vec!["1", "1.5e3", "null", "true", "\"\"", "\"a  b\"", "\"$${x  }\"", "\"\\\"\""])
-            .prop_map(str::to_owned),
+        select(vec![
+            "1",
+            "1.5e3",
+            "null",
+            "true",
+            "\"\"",
+            "\"a  b\"",
+            "\"$${x  }\"",
+            "\"\\\"\""
+        ])
+        .prop_map(str::to_owned),
         name().prop_map(str::to_owned),
         (name(), blank()).prop_map(|(name, blank)| format!("{name}{blank}.{blank}x")),
         name().prop_map(|name| format!("{name}[0].*.b")),
@@ -29,21 +38,30 @@ fn expression() -> impl Strategy<Value = String> {
             (inner.clone(), blank()).prop_map(|(it, blank)| format!("({blank}{it}{blank})")),
             (inner.clone(), blank()).prop_map(|(it, blank)| format!("-{blank}{it}")),
             (inner.clone(), blank()).prop_map(|(it, blank)| format!("!{blank}{it}")),
-            (inner.clone(), blank()).prop_map(|(it, blank)| format!("\"p ${{{blank}{it}{blank}}} s\"")),
+            (inner.clone(), blank())
+                .prop_map(|(it, blank)| format!("\"p ${{{blank}{it}{blank}}} s\"")),
             (inner.clone(), operator, inner.clone(), blank())
                 .prop_map(|(a, operator, b, blank)| format!("{a} {blank}{operator}{blank} {b}")),
             (inner.clone(), inner.clone(), inner.clone(), blank())
                 .prop_map(|(a, b, c, blank)| format!("{a} ?{blank}{b}{blank} :{blank}{c}")),
             (list.clone(), blank()).prop_map(|(items, blank)| {
-                let items: String = items.iter().map(|(it, gap)| format!("{it}{gap},{gap}")).collect();
+                let items: String = items
+                    .iter()
+                    .map(|(it, gap)| format!("{it}{gap},{gap}"))
+                    .collect();
                 format!("[{blank}{items}]")
             }),
             list.clone().prop_map(|items| {
-                let items: String = items.iter().map(|(it, gap)| format!("{gap}{it}, # c\n{gap}")).collect();
+                let items: String = items
+                    .iter()
+                    .map(|(it, gap)| format!("{gap}{it}, # c\n{gap}"))
+                    .collect();
                 format!("[\n{items}]")
             }),
             list.prop_map(|items| {
-                let entry = |(at, (it, gap)): (usize, &(String, &str))| format!("{gap}k{at}{gap}={gap}{it}\n");
+                let entry = |(at, (it, gap)): (usize, &(String, &str))| {
+                    format!("{gap}k{at}{gap}={gap}{it}\n")
+                };
                 let items: String = items.iter().enumerate().map(entry).collect();
                 format!("{{\n{items}}}")
             }),

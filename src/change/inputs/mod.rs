@@ -14,6 +14,7 @@ mod called;
 mod chain;
 mod collected;
 mod constants;
+mod data;
 mod extract;
 mod follow;
 mod graph;
@@ -32,6 +33,7 @@ use std::collections::BTreeMap;
 
 pub(super) use self::called::{called_modules, calls, units};
 pub(super) use self::collected::CollectedInputs;
+pub(super) use self::data::data;
 pub(super) use self::follow::links_in;
 pub(super) use self::graph::{InputGraph, each_root_read};
 pub(super) use self::linked_changes::{ChangedInput, moved};

@@ -7,6 +7,7 @@ use super::linked_changes::ChangedInput;
 use super::tree::{ModuleDirectory, Tree};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Use};
+use crate::change::data::CodeUse;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::source::Span;
@@ -23,6 +24,10 @@ pub(in crate::change) struct InputNode<'a> {
     pub(super) root_reads: Vec<RootRead>,
     /// Calls of modules outside of the project, if they are collected.
     pub(super) calls: Vec<ModuleCall>,
+    /// The data of other stacks that it uses, if that is looked for.
+    pub(super) data: Vec<CodeUse>,
+    /// Whether its Terragrunt files name a module to run.
+    pub(super) has_source: bool,
     /// Reads whose paths cannot be determined.
     pub(super) unknown: Vec<Use>,
     /// Whether it has inputs that the first digest rules did not follow.
@@ -70,6 +75,8 @@ impl<'a> InputNode<'a> {
             edges: Vec::new(),
             root_reads: Vec::new(),
             calls: Vec::new(),
+            data: Vec::new(),
+            has_source: false,
             unknown: Vec::new(),
             has_newer: false,
         }

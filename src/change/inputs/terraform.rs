@@ -107,7 +107,7 @@ pub(super) fn node<'a>(
 }
 
 /// Returns the files of a directory that may define locals and variables.
-fn definitions(
+pub(super) fn definitions(
     tree: &Tree,
     directory: &ProjectPath,
     files: &[(OsString, bool)],

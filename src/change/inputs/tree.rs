@@ -26,6 +26,8 @@ pub(in crate::change) struct Tree<'a> {
     pub(super) records: bool,
     /// Whether nodes collect the calls of modules outside of the project.
     pub(super) takes_calls: bool,
+    /// Whether the data of other stacks that Terragrunt files use is looked for.
+    pub(super) finds_data: bool,
     /// Whether changed Terraform files are checked even if no candidate uses them.
     pub(in crate::change) checks: bool,
     covered: LinkedChanges<'a>,
@@ -60,6 +62,7 @@ impl<'a> Tree<'a> {
             problems,
             records: false,
             takes_calls: false,
+            finds_data: false,
             checks: true,
             covered: LinkedChanges::new(Links::new(root, listing), changed),
             modules: RwLock::default(),
@@ -77,6 +80,13 @@ impl<'a> Tree<'a> {
     pub(in crate::change) fn taking_calls(self) -> Self {
         Tree {
             takes_calls: true,
+            ..self
+        }
+    }
+
+    pub(in crate::change) fn finding_data(self) -> Self {
+        Tree {
+            finds_data: true,
             ..self
         }
     }

@@ -29,7 +29,8 @@ pub fn format(text: &str) -> Result<String, Box<Diagnostic>> {
     let before = parse_whole(file, text)?;
     let formatted = layout(text);
     // The parser may see a difference where the language has none.
-    let is_same = parse_whole(file, &formatted).is_ok_and(|after| meaning(&after) == meaning(&before));
+    let is_same =
+        parse_whole(file, &formatted).is_ok_and(|after| meaning(&after) == meaning(&before));
     if is_same {
         return Ok(formatted);
     }
@@ -80,7 +81,10 @@ fn lines(tokens: &[Token]) -> Vec<Line> {
         let is_comment = line.len() > 1 && line[line.len() - 1].kind == Kind::Comment;
         let comment = if is_comment { end - 1..end } else { end..end };
         let code = &tokens[start..comment.start];
-        let sign = code.iter().skip(1).position(|token| token.kind == Kind::Equal);
+        let sign = code
+            .iter()
+            .skip(1)
+            .position(|token| token.kind == Kind::Equal);
         let assign = match sign.map(|sign| sign + 1) {
             // An open bracket begins an expression of several lines.
             Some(sign) if depth_change(&code[sign..]) == 0 => start + sign..comment.start,

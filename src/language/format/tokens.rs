@@ -238,7 +238,11 @@ impl<'t> Scanner<'t> {
         let line = &rest[..rest.find('\n').map_or(rest.len(), |feed| feed + 1)];
         if heredoc.at_line_start && line.trim() == heredoc.name {
             self.inside.pop();
-            return self.add(Kind::HeredocClose, line.trim_end_matches(['\r', '\n']).len(), 0);
+            return self.add(
+                Kind::HeredocClose,
+                line.trim_end_matches(['\r', '\n']).len(),
+                0,
+            );
         }
         let mut chars = line.char_indices().peekable();
         let end = loop {

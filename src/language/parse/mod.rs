@@ -24,15 +24,18 @@ use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
-const USED: [&str; 10] = [
+const USED: [&str; 13] = [
     "driver",
     "globals",
     "import",
+    "input",
     "module",
     "moved",
     "orch",
+    "output",
     "policy",
     "removed",
+    "sharing_backend",
     "stack",
     "terramate",
 ];

@@ -8,7 +8,7 @@ use super::{RelaxedEdge, StackWork};
 use crate::change::EntryIndex;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::selection::graph::{Graph, OriginKind, Precedence};
+use crate::selection::graph::{Graph, GraphEdge, OriginKind, Precedence};
 use crate::selection::recorded::RecordedStacks;
 use crate::state::document::{Document, Entry, UNMERGED};
 
@@ -199,15 +199,13 @@ impl<'d> NamedConstraints<'d> {
         });
         let mut edges: Vec<RecordedEdge> = recorded.collect();
 
-        let declares = |stack: StackIndex| {
-            let stack = &project.stacks[stack];
-            let triggers = stack.lifecycle.as_ref();
-            !stack.after.is_empty()
-                || !stack.before.is_empty()
-                || triggers.is_some_and(|it| !it.replace_triggered_by.is_empty())
+        let declared_by_new = |edge: GraphEdge| {
+            let declared = edge
+                .declared
+                .filter(|(kind, _)| *kind != OriginKind::Nesting);
+            declared.is_some_and(|(_, stack)| is_new(stack))
         };
-        let mut all = project.stacks.iter();
-        if all.any(|(stack, _)| is_new(stack) && declares(stack)) {
+        if tree.edges().any(declared_by_new) {
             let first = n_stacks + groups.len();
             groups.extend(names_of_groups(tree, n_in_tree));
             let node = |node: u32| match (node as usize).checked_sub(n_in_tree) {

@@ -41,7 +41,9 @@ pub(super) fn show(chdir: &[PathBuf], shown: &Shown) -> Result<ExitStatus> {
     | Shown::GenerateOrigins(args)) = shown;
     if let Shown::GenerateOrigins(_) = shown {
         let message = "orch generates no code, so it has no origins to show";
-        return Err(ProgramError::usage(message).hint("run `terramate debug show generate-origins`"));
+        return Err(
+            ProgramError::usage(message).hint("run `terramate debug show generate-origins`")
+        );
     }
     let filters = args.select.request(chdir)?;
     let mut context = CommandContext::new(chdir, None, args.select.reads())?;
@@ -63,7 +65,9 @@ pub(super) fn show(chdir: &[PathBuf], shown: &Shown) -> Result<ExitStatus> {
                     GlobalState::Known(value) => Some((&global.name, to_hcl(value))),
                     GlobalState::Broken(_) => None,
                 });
-                let text: String = known.map(|(name, value)| format!("{name} = {value}\n")).collect();
+                let text: String = known
+                    .map(|(name, value)| format!("{name} = {value}\n"))
+                    .collect();
                 let lines = text.lines().map(str::to_owned).collect();
                 (stack_path(&context, *stack), lines)
             });

@@ -1,11 +1,11 @@
-//! Flags that select stacks by the graph, with `orch`'s and Terramate's names.
+//! Flags that select stacks by the graph of the order, and Terramate's, which follow data.
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use orch::selection::graph::SearchDirection;
-use orch::selection::select::{NeighbourChoice, Reach};
+use orch::selection::select::{NeighbourChoice, Reach, ReachBy};
 
 /// The group of all these flags.
 pub(crate) const NEIGHBOURS: &str = "neighbours";
@@ -47,7 +47,7 @@ macro_rules! depth_flags {
 depth_flags! {
     /// Flags that select stacks by the graph.
     ///
-    /// `-h` hides Terramate's names.
+    /// The help hides Terramate's flags.
     #[command(
         next_help_heading = "Selection by the graph",
         group = ArgGroup::new(NEIGHBOURS).multiple(true)
@@ -55,53 +55,31 @@ depth_flags! {
     struct NeighbourArgs {
         /// Add the stacks that run before the selected ones, at most DEPTH steps away
         ///
-        /// A step is one constraint of the order: nesting, `after` or `before`. In Terramate, where
-        /// the flag is called --include-all-dependencies, only data that stacks share counts
-        /// (`input` blocks, Terragrunt's `dependency`). The same holds for all flags below.
+        /// A step is one constraint of the order: nesting, `after`, `before`, or data that orders
+        /// stacks. Terramate's --include-all-dependencies and the like follow only data: `input`
+        /// blocks, Terragrunt's `dependency` blocks, and `terraform_remote_state`.
         include_dependencies in ANY,
 
         /// Add the stacks that run after the selected ones, at most DEPTH steps away
-        ///
-        /// Terramate's --include-all-dependents.
         include_dependents in ANY,
 
         /// Replace the selected stacks by those that run before them
         ///
-        /// At most DEPTH steps away. Terramate's --only-all-dependencies.
+        /// At most DEPTH steps away.
         only_dependencies in ONLY,
 
         /// Replace the selected stacks by those that run after them
         ///
-        /// At most DEPTH steps away. Terramate's --only-all-dependents.
+        /// At most DEPTH steps away.
         only_dependents in ONLY,
 
         /// Remove the stacks that run before any selected one, at most DEPTH steps away
-        ///
-        /// Terramate's --exclude-all-dependencies.
         exclude_dependencies in ANY,
 
         /// Remove the stacks that run after any selected one, at most DEPTH steps away
-        ///
-        /// Terramate's --exclude-all-dependents.
         exclude_dependents in ANY,
 
         ;
-
-        /// The same as --include-dependencies=1
-        #[arg(long, hide_short_help = true, groups = ANY)]
-        include_direct_dependencies: bool,
-
-        /// The same as --include-dependents=1
-        #[arg(long, hide_short_help = true, groups = ANY)]
-        include_direct_dependents: bool,
-
-        /// The same as --only-dependencies=1
-        #[arg(long, hide_short_help = true, groups = ONLY)]
-        only_direct_dependencies: bool,
-
-        /// The same as --only-dependents=1
-        #[arg(long, hide_short_help = true, groups = ONLY)]
-        only_direct_dependents: bool,
 
         #[command(flatten)]
         terramate: TerramateNeighbourArgs,
@@ -109,7 +87,7 @@ depth_flags! {
 }
 
 depth_flags! {
-    /// Terramate's names of these flags. In Terramate, they follow the data that stacks share.
+    /// Terramate's flags, which follow the data that stacks use of each other.
     struct TerramateNeighbourArgs {
         #[arg(hide = true)]
         include_all_dependencies in ANY,
@@ -127,48 +105,63 @@ depth_flags! {
         exclude_all_dependencies in ANY,
         #[arg(hide = true)]
         exclude_all_dependents in ANY,
+
+        ;
+
+        #[arg(long, hide = true, groups = ANY)]
+        include_direct_dependencies: bool,
+        #[arg(long, hide = true, groups = ANY)]
+        include_direct_dependents: bool,
+        #[arg(long, hide = true, groups = ONLY)]
+        only_direct_dependencies: bool,
+        #[arg(long, hide = true, groups = ONLY)]
+        only_direct_dependents: bool,
     }
 }
 
 impl NeighbourArgs {
-    /// Returns the requested neighbours, each with Terramate's name if the user gave that name.
-    pub(super) fn reaches(&self) -> Vec<(Reach, Option<&'static str>)> {
+    /// Returns whether a flag follows data.
+    pub(super) fn follow_data(&self) -> bool {
+        self.reaches().iter().any(|it| it.by == ReachBy::Data)
+    }
+
+    /// Returns the requested neighbours.
+    pub(super) fn reaches(&self) -> Vec<Reach> {
         use NeighbourChoice::{Exclude, Include, Only};
+        use ReachBy::{Data, Order};
         use SearchDirection::{Dependencies, Dependents};
         let one = |flag: bool| flag.then_some(Depth::ONE);
         let theirs = &self.terramate;
         #[rustfmt::skip] // a table
         let flags = [
-            (Only, Dependencies, self.only_dependencies, None),
-            (Only, Dependents, self.only_dependents, None),
-            (Include, Dependencies, self.include_dependencies, None),
-            (Include, Dependents, self.include_dependents, None),
-            (Exclude, Dependencies, self.exclude_dependencies, None),
-            (Exclude, Dependents, self.exclude_dependents, None),
-            (Only, Dependencies, theirs.only_all_dependencies, Some("--only-all-dependencies")),
-            (Only, Dependencies, theirs.only_output_dependencies, Some("--only-output-dependencies")),
-            (Only, Dependencies, one(self.only_direct_dependencies), Some("--only-direct-dependencies")),
-            (Only, Dependents, theirs.only_all_dependents, Some("--only-all-dependents")),
-            (Only, Dependents, one(self.only_direct_dependents), Some("--only-direct-dependents")),
-            (Include, Dependencies, theirs.include_all_dependencies, Some("--include-all-dependencies")),
-            (Include, Dependencies, theirs.include_output_dependencies, Some("--include-output-dependencies")),
-            (Include, Dependencies, one(self.include_direct_dependencies), Some("--include-direct-dependencies")),
-            (Include, Dependents, theirs.include_all_dependents, Some("--include-all-dependents")),
-            (Include, Dependents, one(self.include_direct_dependents), Some("--include-direct-dependents")),
-            (Exclude, Dependencies, theirs.exclude_all_dependencies, Some("--exclude-all-dependencies")),
-            (Exclude, Dependents, theirs.exclude_all_dependents, Some("--exclude-all-dependents")),
+            (Only, Order, Dependencies, self.only_dependencies),
+            (Only, Order, Dependents, self.only_dependents),
+            (Include, Order, Dependencies, self.include_dependencies),
+            (Include, Order, Dependents, self.include_dependents),
+            (Exclude, Order, Dependencies, self.exclude_dependencies),
+            (Exclude, Order, Dependents, self.exclude_dependents),
+            (Only, Data, Dependencies, theirs.only_all_dependencies),
+            (Only, Data, Dependencies, theirs.only_output_dependencies),
+            (Only, Data, Dependencies, one(theirs.only_direct_dependencies)),
+            (Only, Data, Dependents, theirs.only_all_dependents),
+            (Only, Data, Dependents, one(theirs.only_direct_dependents)),
+            (Include, Data, Dependencies, theirs.include_all_dependencies),
+            (Include, Data, Dependencies, theirs.include_output_dependencies),
+            (Include, Data, Dependencies, one(theirs.include_direct_dependencies)),
+            (Include, Data, Dependents, theirs.include_all_dependents),
+            (Include, Data, Dependents, one(theirs.include_direct_dependents)),
+            (Exclude, Data, Dependencies, theirs.exclude_all_dependencies),
+            (Exclude, Data, Dependents, theirs.exclude_all_dependents),
         ];
-        let given = flags
-            .into_iter()
-            .filter_map(|(verb, towards, depth, name)| {
-                let Depth(depth) = depth?;
-                let reach = Reach {
-                    verb,
-                    towards,
-                    depth,
-                };
-                Some((reach, name))
-            });
+        let given = flags.into_iter().filter_map(|(verb, by, towards, depth)| {
+            let Depth(depth) = depth?;
+            Some(Reach {
+                verb,
+                by,
+                towards,
+                depth,
+            })
+        });
         given.collect()
     }
 }

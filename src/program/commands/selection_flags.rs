@@ -193,13 +193,14 @@ impl SelectArgs {
 
     /// Returns the data that the selection reads.
     pub(super) fn reads(&self) -> Reads {
-        if self.changed || !self.status.is_empty() {
+        let reads = if self.changed || !self.status.is_empty() {
             Reads::CHANGES
         } else if self.released.is_some() {
             Reads::INPUTS
         } else {
             Reads::CONFIGURATION
-        }
+        };
+        reads.with_data(self.neighbours.follow_data())
     }
 
     /// Returns the first flag, besides `--fetch`, that requires `--changed`.

@@ -87,7 +87,7 @@ pub(super) fn why(chdir: &[PathBuf], args: &WhyArgs) -> Result<ExitStatus> {
         explains: true,
         ..args.select.request_with_state(chdir)?
     };
-    let reads = args.select.reads().with_listing();
+    let reads = args.select.reads().with_listing().with_data(true);
     let document = args.format.document(JsonDocument::Why);
     let mut context = CommandContext::new(chdir, document, reads)?;
     context.check(request.change.as_ref())?;

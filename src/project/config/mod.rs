@@ -25,7 +25,7 @@ use self::schema::{
     APPLY, AttributeType, CHANGE_DETECTION, DRIVER, LIFECYCLE, POLICIES, RESOURCE_DESTROY, RUN,
     RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema,
 };
-pub use self::settings::ProjectSettings;
+pub use self::settings::{OrderFrom, ProjectSettings};
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
     RecognizedCommand, RecordKind, RecordPatterns, S3Backend, StateBlock, StateConfig,
@@ -293,6 +293,16 @@ impl ConfigReader<'_> {
         match (block, name) {
             ("config", "references") => {
                 settings.strict_references = *value == Value::string("strict");
+            }
+            ("config", "order_from") => {
+                let has = |kind: &str| {
+                    let kinds = value.sequence();
+                    kinds.is_some_and(|kinds| kinds.iter().any(|it| it.as_str() == Some(kind)))
+                };
+                settings.order_from = OrderFrom {
+                    terragrunt: has("terragrunt"),
+                    remote_state: has("remote_state"),
+                };
             }
             ("config", "disable_safeguards") => configured.disabled = safeguards::keywords(value),
             // This list can hold nothing else.

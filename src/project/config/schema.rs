@@ -94,6 +94,10 @@ pub(super) static SCHEMA: Schema = block(
                 "enable_safeguards",
                 AttributeType::StringsOf(&[SafeguardKeyword::GitOutOfSync.name()]),
             ),
+            (
+                "order_from",
+                AttributeType::StringsOf(&["input", "terragrunt", "remote_state"]),
+            ),
             ("references", AttributeType::OneOf(&["strict", "warn"])),
             (DRIVER, AttributeType::String),
         ],

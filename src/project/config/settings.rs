@@ -4,11 +4,22 @@ use super::{CommandPattern, SafeguardSettings, StateBlock, TagLimit};
 use crate::project::policy::PolicySettings;
 use crate::source::Spanned;
 
+/// The uses of data, besides inputs, that order stacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OrderFrom {
+    /// `dependency` and `dependencies` blocks of Terragrunt.
+    pub terragrunt: bool,
+    /// `terraform_remote_state` data sources.
+    pub remote_state: bool,
+}
+
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting")]
 pub struct ProjectSettings {
     /// `config.references = "strict"`: references that name nothing are errors.
     pub strict_references: bool,
+    /// `config.order_from`: the kinds of data whose users run after its sources. Inputs always do.
+    pub order_from: OrderFrom,
     /// `config.git.default_remote`.
     pub default_remote: Option<String>,
     /// `config.git.default_branch`.
@@ -37,6 +48,7 @@ impl Default for ProjectSettings {
     fn default() -> Self {
         ProjectSettings {
             strict_references: false,
+            order_from: OrderFrom::default(),
             default_remote: None,
             default_branch: None,
             safeguards: SafeguardSettings::default(),

@@ -98,7 +98,8 @@ impl Listing {
     /// Returns the directories with files of Terraform, by path.
     pub(crate) fn with_terraform(&self) -> Vec<(&ProjectPath, &DirectoryListing)> {
         let all = self.directories.iter();
-        let has = |listed: &DirectoryListing| listed.files.iter().any(|(name, _)| is_terraform(name));
+        let has =
+            |listed: &DirectoryListing| listed.files.iter().any(|(name, _)| is_terraform(name));
         let mut found: Vec<_> = all.filter(|(_, listed)| has(listed)).collect();
         found.sort_unstable_by_key(|&(path, _)| path);
         found

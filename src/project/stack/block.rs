@@ -156,6 +156,7 @@ fn one(
         before: Vec::new(),
         wants: Vec::new(),
         wanted_by: Vec::new(),
+        uses: Vec::new(),
         watch: Vec::new(),
         driver: None,
         mode: StackMode::Manage,

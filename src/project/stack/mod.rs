@@ -8,6 +8,7 @@ mod block;
 mod declared;
 mod instances;
 mod names;
+mod uses;
 mod watch;
 mod written;
 
@@ -17,6 +18,7 @@ use std::ops::Range;
 pub(crate) use block::{Declared, FOR_EACH, attempts, from_block};
 pub(crate) use declared::{declared, declared_with};
 pub(crate) use names::no_each;
+pub use uses::{DataKind, StackUse};
 pub use watch::{Watch, unmatched};
 
 use crate::language::syntax::Name;
@@ -51,6 +53,8 @@ pub struct Stack {
     pub before: Vec<Spanned<String>>,
     pub wants: Vec<Spanned<String>>,
     pub wanted_by: Vec<Spanned<String>>,
+    /// The data of other stacks that it uses, as far as this was looked for.
+    pub uses: Vec<StackUse>,
     pub watch: Vec<Spanned<Watch>>,
     pub driver: Option<Spanned<String>>,
     pub mode: StackMode,
@@ -165,6 +169,11 @@ impl Stacks {
             by_directory,
             by_tag,
         }
+    }
+
+    /// Notes that a stack uses data of another one.
+    pub fn add_use(&mut self, stack: StackIndex, used: StackUse) {
+        self.in_path_order[stack.get()].uses.push(used);
     }
 
     pub fn len(&self) -> usize {

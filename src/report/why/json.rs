@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{FilterRemedy, PolicyStarter, Story, flag_text, obstacle_kind};
 use crate::change::trigger::Trigger;
 use crate::project::Problems;
-use crate::project::stack::StackIndex;
+use crate::project::stack::{StackIndex, StackUse};
 use crate::report::changes::{InputJson, SinceJson, TriggerJson, UseJson};
 use crate::report::document::{FORMAT, PathJson, ProblemsJson};
 use crate::report::json::OriginJson;
@@ -18,6 +18,7 @@ use crate::report::rules::RulesJson;
 use crate::selection::graph::{Origin, RelatedStack};
 use crate::selection::select::Obstacle;
 use crate::selection::why::{Alternative, WhyQuestion};
+use crate::source::Sources;
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
@@ -55,6 +56,8 @@ struct StoryJson<'a> {
     /// The references to files whose paths cannot be determined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unknown_paths: Vec<UseJson<'a>>,
+    /// The data of other stacks that it uses.
+    uses: Vec<UsedJson<'a>>,
     /// The lifecycle rules, if any is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     lifecycle: Option<RulesJson<'a>>,
@@ -151,6 +154,30 @@ pub fn write_why_json(
     writeln!(out)
 }
 
+/// A use of data of another stack.
+#[derive(Serialize)]
+pub(in crate::report) struct UsedJson<'a> {
+    stack: &'a str,
+    kind: String,
+    file: &'a str,
+    line: usize,
+    /// Whether it orders the two.
+    orders: bool,
+}
+
+impl<'a> UsedJson<'a> {
+    pub(in crate::report) fn new(used: &'a StackUse, sources: &'a Sources) -> Self {
+        let (file, line) = sources.file_and_line(used.span);
+        UsedJson {
+            stack: used.stack.as_str(),
+            kind: used.kind.to_string(),
+            file,
+            line,
+            orders: used.orders,
+        }
+    }
+}
+
 fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
     let Story { question, why, .. } = *story;
     let WhyQuestion {
@@ -182,6 +209,9 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         inputs: why.inputs.iter().map(InputJson::new).collect(),
         ignored_variables: story.ignored_variables.iter().map(UseJson::new).collect(),
         unknown_paths: story.unknown_paths.iter().map(UseJson::new).collect(),
+        uses: (stack.uses.iter())
+            .map(|used| UsedJson::new(used, &project.sources))
+            .collect(),
         lifecycle: RulesJson::new(&project.rules_of(story.question.stack), project),
         policies: (story.policies.iter())
             .map(|policy| policy.name.value.as_str())

@@ -5,6 +5,7 @@ mod json;
 mod text;
 
 pub use after::{OrderExplanation, write_why_after, write_why_after_json};
+pub(super) use json::UsedJson;
 pub use json::write_why_json;
 pub use text::write_why;
 
@@ -123,10 +124,7 @@ impl<'a> Story<'a> {
                 let Project {
                     stacks, sources, ..
                 } = self.question.project;
-                format!(
-                    "{} ({reach})",
-                    step_text(reach.towards, step, stacks, sources)
-                )
+                format!("{} ({reach})", step_text(*reach, step, stacks, sources))
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{PolicyStarter, Story, flag_text};
 use crate::change::{Ignored, Input};
 use crate::printable::printable;
 use crate::project::policy::PolicyBlock;
-use crate::project::stack::StackIndex;
+use crate::project::stack::{StackIndex, StackUse};
 use crate::report::changes::{UNKNOWN_PATH, chain_text, file_text, ignored_text, uncounted_text};
 use crate::report::reasons::{origins_text, reason_text};
 use crate::report::rules::rule_lines;
@@ -42,6 +42,7 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
         .map(|obstacle| story.obstacle_text(obstacle));
     lines(out, reasons.chain(obstacles).map(SectionLine::One))?;
     inputs(out, story)?;
+    uses(out, story)?;
     rules(out, story)?;
     policies(out, story)?;
     starters(out, story)?;
@@ -57,6 +58,18 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let (title, none) = ("it runs before", "nothing runs after it");
     constraints(out, story, [title, none], before, before_through)?;
     ways(out, story)
+}
+
+/// Writes the data of other stacks that the stack uses.
+fn uses(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
+    let uses = &story.stack().uses;
+    if uses.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "it uses data of")?;
+    let sources = &story.question.project.sources;
+    let line = |it: &StackUse| format!("{}, {} {}", it.stack, it.kind, sources.line(it.span));
+    lines(out, uses.iter().map(line).map(SectionLine::One))
 }
 
 /// An entry of a section: one line, or a line with others that belong to it.

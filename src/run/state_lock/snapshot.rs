@@ -209,12 +209,15 @@ pub fn declared(project: &Project, stack: StackIndex, commit: Option<&CommitId>)
             after.push(trigger);
         }
     }
+    let ordering = stack.uses.iter().filter(|it| it.orders);
+    let uses: BTreeSet<String> = ordering.map(|it| it.stack.to_string()).collect();
     Entry {
         id: stack.id.as_ref().map(|id| id.value.clone()),
         name: stack.name.clone(),
         tags: stack.tags().map(str::to_owned).collect(),
         after,
         before: stack.before.iter().map(|it| absolute(&it.value)).collect(),
+        uses: uses.into_iter().collect(),
         lifecycle: recorded_rules(project, &rules, commit, absolute),
         ..Entry::default()
     }

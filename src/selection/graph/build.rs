@@ -24,11 +24,27 @@ impl Graph {
     }
 }
 
+impl Graph {
+    /// Returns the graph of the data that stacks use of each other, as far as it was looked for.
+    pub fn of_data(stacks: &Stacks) -> Self {
+        let references = References::of_data(stacks);
+        let mut builder = Builder::new(stacks, &references);
+        builder.single_stacks();
+        Graph {
+            graph: builder.graph,
+            n_stacks: stacks.len(),
+        }
+    }
+}
+
 /// Returns the name of a group. A directory has two: one for what runs before it, one for what runs after it.
 fn group_name(kind: OriginKind, named: &str) -> String {
     match kind {
         OriginKind::Before => format!("any of {named}"),
-        OriginKind::After | OriginKind::ReplaceTriggeredBy | OriginKind::Nesting => {
+        OriginKind::After
+        | OriginKind::ReplaceTriggeredBy
+        | OriginKind::Data(_)
+        | OriginKind::Nesting => {
             format!("all of {named}")
         }
     }
@@ -127,6 +143,7 @@ impl<'a> Builder<'a> {
                 ReferenceKind::ReplaceTriggeredBy => {
                     (OriginKind::After, OriginKind::ReplaceTriggeredBy)
                 }
+                ReferenceKind::Data(kind) => (OriginKind::After, OriginKind::Data(kind)),
                 ReferenceKind::Before => (OriginKind::Before, OriginKind::Before),
                 ReferenceKind::Wants | ReferenceKind::WantedBy => return None,
             };
@@ -150,9 +167,10 @@ impl<'a> Builder<'a> {
     ) {
         match kind {
             OriginKind::Before => self.graph.add_edge(declaring, named, origin),
-            OriginKind::After | OriginKind::ReplaceTriggeredBy | OriginKind::Nesting => {
-                self.graph.add_edge(named, declaring, origin)
-            }
+            OriginKind::After
+            | OriginKind::ReplaceTriggeredBy
+            | OriginKind::Data(_)
+            | OriginKind::Nesting => self.graph.add_edge(named, declaring, origin),
         };
     }
 

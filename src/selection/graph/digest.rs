@@ -19,12 +19,10 @@ pub fn digest(stacks: &Stacks, references: &References) -> String {
     // Thousands of stacks may name the same group of thousands.
     let mut groups: HashMap<&ReferenceTarget, String> = HashMap::new();
     for reference in &references.list {
-        let word = match reference.kind {
-            ReferenceKind::After => "after",
-            ReferenceKind::Before => "before",
-            ReferenceKind::ReplaceTriggeredBy => "replace_triggered_by",
-            ReferenceKind::Wants | ReferenceKind::WantedBy => continue,
-        };
+        let kind = reference.kind;
+        if matches!(kind, ReferenceKind::Wants | ReferenceKind::WantedBy) {
+            continue;
+        }
         let from = &stacks[reference.from].path;
         let group = groups.entry(&reference.target).or_insert_with(|| {
             let mut members = String::new();
@@ -36,7 +34,7 @@ pub fn digest(stacks: &Stacks, references: &References) -> String {
             }
             sha1(&members)
         });
-        lines.insert(format!("{word}\0{from}\0{group}\n"));
+        lines.insert(format!("{kind}\0{from}\0{group}\n"));
     }
     sha1(&lines.into_iter().collect::<String>())
 }

@@ -36,9 +36,10 @@ impl Graph {
         self.graph.edge_references().map(move |edge| {
             let declaring = |kind: OriginKind| match kind {
                 OriginKind::Before => edge.source(),
-                OriginKind::After | OriginKind::ReplaceTriggeredBy | OriginKind::Nesting => {
-                    edge.target()
-                }
+                OriginKind::After
+                | OriginKind::ReplaceTriggeredBy
+                | OriginKind::Data(_)
+                | OriginKind::Nesting => edge.target(),
             };
             GraphEdge {
                 earlier: node(edge.source()),

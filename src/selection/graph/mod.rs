@@ -1,6 +1,7 @@
 //! The graph of constraints: which stack runs before which, and why.
 //!
-//! It covers all stacks of the project, and comes from nesting, `before`, `after` and `replace_triggered_by`.
+//! It covers all stacks of the project, and comes from nesting, `before`, `after`,
+//! `replace_triggered_by`, and data that a stack uses of another one.
 //! A directory or tag that names several stacks is a node of its own, with one edge to or from each of its
 //! stacks and one for each reference, so m references to n stacks cost m + n edges, not m × n.
 //!
@@ -30,7 +31,7 @@ pub use neighbours::{NeighbourStep, SearchDirection};
 pub use precedence::Precedence;
 pub use waves::Wave;
 
-use crate::project::stack::StackIndex;
+use crate::project::stack::{DataKind, StackIndex};
 use crate::source::Span;
 
 /// The kind of declaration by which one stack runs before another.
@@ -44,6 +45,8 @@ pub enum OriginKind {
     After,
     /// The later stack names the earlier one in `replace_triggered_by`.
     ReplaceTriggeredBy,
+    /// The later stack uses data of the earlier one.
+    Data(DataKind),
 }
 
 impl fmt::Display for OriginKind {
@@ -53,6 +56,7 @@ impl fmt::Display for OriginKind {
             OriginKind::Before => "before",
             OriginKind::After => "after",
             OriginKind::ReplaceTriggeredBy => "replace_triggered_by",
+            OriginKind::Data(kind) => return kind.fmt(f),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::path::{KeyFilter, ProjectPath};
 use crate::project::Project;
 use crate::project::lifecycle::ReplaceTrigger;
-use crate::project::stack::{Stack, StackIndex, StackMode};
+use crate::project::stack::{Stack, StackIndex, StackMode, StackUse, Stacks};
 use crate::project::tag::TagFilter;
 use crate::selection::dangling::{self, Dangling};
 use crate::source::Spanned;
@@ -46,8 +46,25 @@ pub(super) fn resolve(
         for trigger in lifecycle.map_or(&[][..], |it| &it.replace_triggered_by) {
             resolver.trigger(index, stack, trigger);
         }
+        let ordering = stack.uses.iter().filter(|it| it.orders);
+        resolver
+            .references
+            .list
+            .extend(ordering.filter_map(|it| data(&project.stacks, index, it)));
     }
     resolver.references
+}
+
+/// Returns the reference for a use of data; `None` if the other stack does not exist, or is not recorded.
+pub(super) fn data(stacks: &Stacks, from: StackIndex, used: &StackUse) -> Option<Reference> {
+    let named = stacks.find(&used.stack)?;
+    Some(Reference {
+        from,
+        kind: ReferenceKind::Data(used.kind),
+        target: ReferenceTarget::Stack(named),
+        output: None,
+        span: used.span,
+    })
 }
 
 struct ReferenceResolver<'a> {
@@ -417,9 +434,10 @@ impl ReferenceResolver<'_> {
     fn names_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>) {
         let message = format!("`{}` in `{kind}` names only the stack itself", entry.value);
         let diagnostic = match kind {
-            ReferenceKind::After | ReferenceKind::Before | ReferenceKind::ReplaceTriggeredBy => {
-                Diagnostic::error(Code::SelfReference, message)
-            }
+            ReferenceKind::After
+            | ReferenceKind::Before
+            | ReferenceKind::ReplaceTriggeredBy
+            | ReferenceKind::Data(_) => Diagnostic::error(Code::SelfReference, message),
             ReferenceKind::Wants | ReferenceKind::WantedBy => {
                 Diagnostic::warning(Code::SelfReference, message)
             }

@@ -9,6 +9,7 @@ mod path_filter;
 mod released;
 mod wants;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -37,16 +38,26 @@ pub enum NeighbourChoice {
     Exclude,
 }
 
+/// The graph in which a flag looks for neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReachBy {
+    /// That of the constraints.
+    Order,
+    /// That of the data which stacks use of each other.
+    Data,
+}
+
 /// A neighbour flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
     pub verb: NeighbourChoice,
+    pub by: ReachBy,
     pub towards: SearchDirection,
     /// The maximum number of steps; unlimited if `None`.
     pub depth: Option<NonZeroU32>,
 }
 
-/// As a flag: `--include-dependents=1`.
+/// As a flag: `--include-dependents=1`, or `--include-all-dependents=1` for data.
 impl fmt::Display for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = match self.verb {
@@ -58,7 +69,11 @@ impl fmt::Display for Reach {
             SearchDirection::Dependencies => "dependencies",
             SearchDirection::Dependents => "dependents",
         };
-        write!(f, "--{verb}-{towards}")?;
+        let all = match self.by {
+            ReachBy::Order => "",
+            ReachBy::Data => "all-",
+        };
+        write!(f, "--{verb}-{all}{towards}")?;
         match self.depth {
             Some(depth) => write!(f, "={depth}"),
             None => Ok(()),
@@ -169,11 +184,16 @@ pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Q
 /// Applies the neighbour flags: "only" and "include" start from the result of the earlier steps, "exclude"
 /// from the result of these two.
 fn apply_neighbours(stacks: &Stacks, graph: &Graph, query: &Query, selection: &mut Selection) {
+    let data = OnceCell::new();
     let around = |verb: NeighbourChoice,
                   selection: &Selection|
      -> Vec<(Reach, BTreeMap<StackIndex, NeighbourStep>)> {
         let wanted = query.neighbours.iter().filter(|reach| reach.verb == verb);
         let reached = |&reach: &Reach| {
+            let graph = match reach.by {
+                ReachBy::Order => graph,
+                ReachBy::Data => data.get_or_init(|| Graph::of_data(stacks)),
+            };
             let steps = graph.neighbours(selection.stacks(), reach.towards, reach.depth);
             (reach, steps)
         };

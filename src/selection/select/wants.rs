@@ -35,7 +35,8 @@ impl<'a> Wants<'a> {
                     .push((reference.from, reference.span)),
                 ReferenceKind::After
                 | ReferenceKind::Before
-                | ReferenceKind::ReplaceTriggeredBy => {}
+                | ReferenceKind::ReplaceTriggeredBy
+                | ReferenceKind::Data(_) => {}
             }
         }
         let mut sorted: Vec<&ReferenceTarget> = wanted_by.keys().copied().collect();

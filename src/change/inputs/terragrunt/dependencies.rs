@@ -1,67 +1,85 @@
-//! Whether Terragrunt runs something in a directory, and which other units it runs first.
+//! The other units that a unit depends on.
 
-use super::names::{FileRole, Names};
-use super::read;
-use super::units::Units;
-use crate::change::unit::{TerragruntUnit, UnitDependency, UnitTarget};
-use crate::language::syntax::{Expr, ExprKind};
-use crate::path::ProjectPath;
+use super::names::Names;
+use super::reading::Reading;
+use super::units::UnitFile;
+use crate::change::data::{CodeUse, UsedPlace};
+use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
+use crate::project::stack::DataKind;
+use crate::source::Span;
 
-/// Reads a unit; `None` if the directory has no Terragrunt file.
-pub(in crate::change::inputs) fn unit(
-    units: &Units,
-    directory: &ProjectPath,
-) -> Option<TerragruntUnit> {
-    let mut unit = TerragruntUnit {
-        directory: directory.clone(),
-        has_source: false,
-        dependencies: Vec::new(),
-    };
-    read(units, directory, &mut |names| {
-        // Files that functions read are no part of the unit.
-        if names.visit.role != FileRole::Read {
-            add(units, names, &mut unit);
+/// Adds the `dependency` and `dependencies` blocks of a file.
+pub(super) fn add(reading: &mut Reading, file: &UnitFile, names: &Names) {
+    for block in file.body.blocks("dependency") {
+        let is_off = block.body.attribute("enabled");
+        if is_off.is_some_and(|enabled| names.is_false(&enabled.value)) {
+            continue;
         }
-    })?;
-    Some(unit)
-}
-
-/// Adds what one file says.
-fn add(units: &Units, names: &Names, unit: &mut TerragruntUnit) {
-    let body = &names.file.body;
-    let mut blocks = body.blocks("terraform");
-    unit.has_source |= blocks.any(|block| block.body.attribute("source").is_some());
-    let mut add = |kind, path: &Expr| {
-        let target = match names.text(path) {
-            None => UnitTarget::Unknown,
-            Some(text) => match units.locate(&text, &names.visit.directory) {
-                Some(path) => UnitTarget::Inside(path),
-                None => UnitTarget::Outside(text),
-            },
-        };
-        let location = names.location(path.span);
-        unit.dependencies.push(UnitDependency {
-            kind,
-            target,
-            location,
-        });
-    };
-    for block in body.blocks("dependency") {
-        let enabled = block.body.attribute("enabled");
-        let is_off = enabled.is_some_and(|it| matches!(it.value.kind, ExprKind::Bool(false)));
-        if let Some(path) = block.body.attribute("config_path")
-            && !is_off
-        {
-            add("dependency", &path.value);
+        // A file that includes another one overrides the blocks of the same name.
+        let label = block.labels.first().map(|label| &*label.text);
+        if !reading.labels.insert(label.unwrap_or_default().into()) {
+            continue;
+        }
+        if let Some(path) = block.body.attribute("config_path") {
+            let texts = names.text(&path.value).map(|text| vec![text]);
+            push(
+                reading,
+                file,
+                names,
+                DataKind::Dependency,
+                block.kind.span,
+                texts,
+            );
         }
     }
-    for block in body.blocks("dependencies") {
-        let Some(paths) = block.body.attribute("paths") else {
-            continue;
-        };
-        match &paths.value.kind {
-            ExprKind::List(paths) => paths.iter().for_each(|path| add("dependencies", path)),
-            _ => add("dependencies", &paths.value),
+    for block in file.body.blocks("dependencies") {
+        let paths = block.body.attribute("paths");
+        let texts = paths.map(|paths| names.texts(&paths.value));
+        if let Some(texts) = texts {
+            push(
+                reading,
+                file,
+                names,
+                DataKind::Dependencies,
+                block.kind.span,
+                texts,
+            );
         }
+    }
+}
+
+/// Adds the units at these paths; `None` if the paths cannot be determined.
+fn push(
+    reading: &mut Reading,
+    file: &UnitFile,
+    names: &Names,
+    kind: DataKind,
+    span: Span,
+    texts: Option<Vec<String>>,
+) {
+    let places: Vec<Option<UsedPlace>> = match texts {
+        None => vec![None],
+        Some(texts) => texts
+            .iter()
+            .map(|text| {
+                let text = text.trim_end_matches('/');
+                let directory = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE]
+                    .iter()
+                    .find_map(|name| text.strip_suffix(name)?.strip_suffix('/'))
+                    .unwrap_or(text);
+                let places = names.bases();
+                let places = places.filter_map(|base| reading.units.locate(directory, base));
+                Some(UsedPlace::Directories(places.collect()))
+            })
+            .collect(),
+    };
+    for place in places {
+        reading.node.data.push(CodeUse {
+            kind,
+            place,
+            file: file.path.clone(),
+            text: file.text.clone(),
+            span,
+        });
     }
 }

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use self::names::{FileRole, Names, Visit};
 use self::reading::Reading;
 use self::units::UnitFile;
-pub(super) use self::dependencies::unit;
 pub(super) use self::units::Units;
 use super::extract::READERS;
 use super::node::InputNode;
@@ -41,15 +40,6 @@ const OWN_READERS: [&str; 4] = [
 
 /// Reads the Terragrunt files of a stack; `None` if there are none.
 pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
-    read(units, stack, &mut |_| {})
-}
-
-/// Reads the Terragrunt files of a stack, and visits each with the values of its names.
-fn read<'a>(
-    units: &Units<'_, 'a>,
-    stack: &ProjectPath,
-    visit: &mut dyn FnMut(&Names),
-) -> Option<InputNode<'a>> {
     let listed = units.tree.listing().get(stack.as_str())?;
     let has = |wanted| listed.files.iter().any(|(name, _)| name == wanted);
     if !has(TERRAGRUNT_FILE) {
@@ -69,33 +59,28 @@ fn read<'a>(
             steps: Vec::new(),
         }]),
         seen: HashSet::new(),
+        labels: HashSet::new(),
     };
-    while let Some(open) = reading.open.pop_front() {
-        if !reading.seen.insert(open.file.clone()) {
+    while let Some(visit) = reading.open.pop_front() {
+        if !reading.seen.insert(visit.file.clone()) {
             continue;
         }
-        let file = match open.role {
-            FileRole::Own => units.parse(&open.file).map(Arc::new),
-            FileRole::Included | FileRole::Read => units.shared(&open.file),
+        let file = match visit.role {
+            FileRole::Own => units.parse(&visit.file).map(Arc::new),
+            FileRole::Included | FileRole::Read => units.shared(&visit.file),
         };
         if let Some(file) = file {
-            visit_file(&mut reading, &file, &open, visit);
+            visit_file(&mut reading, &file, &visit);
         }
     }
     Some(reading.node)
 }
 
-fn visit_file(
-    reading: &mut Reading,
-    file: &UnitFile,
-    open: &Visit,
-    visit: &mut dyn FnMut(&Names),
-) {
-    let mut names = Names::new(reading.units, reading.stack, file, open);
+fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
+    let mut names = Names::new(reading.units, reading.stack, file, visit);
     for include in file.body.blocks("include") {
         self::include(reading, include, &mut names);
     }
-    visit(&names);
     file.body
         .each_call(&mut |name, arguments| match &*name.text {
             "find_in_parent_folders" => {
@@ -113,9 +98,13 @@ fn visit_file(
         });
     for block in file.body.blocks("terraform") {
         terraform::extra_arguments(reading, block, &names);
-        if open.role != FileRole::Read {
+        if visit.role != FileRole::Read {
+            reading.node.has_source |= block.body.attribute("source").is_some();
             terraform::source(reading, block, &names);
         }
+    }
+    if visit.role != FileRole::Read && reading.units.tree.finds_data {
+        dependencies::add(reading, file, &names);
     }
     reading.node.has_newer |= names.has_newer.get();
 }

@@ -114,6 +114,19 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         }
     }
 
+    /// Returns the elements of a list, if all are constant texts.
+    pub(super) fn texts(&self, list: &Expr) -> Option<Vec<String>> {
+        let value = evaluate_within(list, self, &self.budget).ok()?.value;
+        let items = value.sequence()?.iter();
+        items.map(|item| Some(item.as_str()?.to_owned())).collect()
+    }
+
+    /// Returns whether an expression is surely `false`.
+    pub(super) fn is_false(&self, expr: &Expr) -> bool {
+        let answer = evaluate_within(expr, self, &self.budget);
+        answer.is_ok_and(|answer| matches!(answer.value, Value::Bool(false)))
+    }
+
     /// Returns the directories that a relative path in this file may be relative to: versions of Terragrunt
     /// differ for included files.
     pub(super) fn bases(&self) -> impl Iterator<Item = &ProjectPath> {

@@ -17,6 +17,8 @@ pub(super) struct Reading<'r, 't, 'a> {
     pub(super) node: InputNode<'a>,
     pub(super) open: VecDeque<Visit>,
     pub(super) seen: HashSet<ProjectPath>,
+    /// The names of its `dependency` blocks.
+    pub(super) labels: HashSet<Box<str>>,
 }
 
 impl Reading<'_, '_, '_> {

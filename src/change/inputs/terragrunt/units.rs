@@ -28,7 +28,7 @@ pub(in crate::change::inputs) struct Units<'t, 'a> {
 
 pub(super) struct UnitFile {
     pub(super) path: ProjectPath,
-    pub(super) text: String,
+    pub(super) text: Arc<str>,
     pub(super) body: Body,
     pub(super) lines: LineStarts,
 }
@@ -71,7 +71,7 @@ impl<'t, 'a> Units<'t, 'a> {
         match parse_whole(FileId::UNPLACED, text) {
             Ok(body) => Some(UnitFile {
                 path: path.clone(),
-                text: text.to_owned(),
+                text: text.into(),
                 body,
                 lines: LineStarts::new(text),
             }),

@@ -175,7 +175,7 @@ fn end(
 fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
     if args.resume.is_wanted() {
         // Changes since the earlier run decide whether it can be resumed.
-        return Reads::CHANGES;
+        return Reads::CHANGES.with_data(args.select.neighbours.follow_data());
     }
     let reads = args.select.reads();
     if args.dry_run {

@@ -1,0 +1,162 @@
+//! The data that stacks use of each other, according to their Terraform and Terragrunt files.
+//!
+//! This module knows neither `input` blocks nor the order of stacks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::error::ChangeError;
+use super::files::ChangedFiles;
+use super::inputs::{self, InputProblems, Tree};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::path::ProjectPath;
+use crate::project::config::OrderFrom;
+use crate::project::discover::Listing;
+use crate::project::stack::{DataKind, StackIndex, StackUse, Stacks};
+use crate::project::{self, Problems, Project};
+use crate::source::{FileId, SourceFile, Span};
+
+/// A use of data in the code of a stack.
+#[derive(Debug, Clone)]
+pub(super) struct CodeUse {
+    pub(super) kind: DataKind,
+    /// The stack that is meant; `None` if that cannot be determined.
+    pub(super) place: Option<UsedPlace>,
+    pub(super) file: ProjectPath,
+    /// The text of the file.
+    pub(super) text: Arc<str>,
+    /// The place in the file.
+    pub(super) span: Span,
+}
+
+/// How code names the stack whose data it uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum UsedPlace {
+    /// By its directory: the first of these that is a stack.
+    Directories(Vec<ProjectPath>),
+    /// By its backend.
+    Backend(String),
+}
+
+/// The uses of data in the directory of a stack.
+#[derive(Debug, Default)]
+pub(super) struct CodeData {
+    pub(super) uses: Vec<CodeUse>,
+    /// The backend that the Terraform files configure, if it can be determined.
+    pub(super) backend: Option<String>,
+}
+
+/// Adds to each stack the stacks whose data its Terraform and Terragrunt files use. `order_from` has the
+/// kinds that order stacks, and with `all`, the other kinds are added too. A use of an unknown stack is a
+/// warning if it would order stacks.
+///
+/// # Errors
+///
+/// If no thread can be started.
+pub fn add_code_uses(
+    project: &mut Project,
+    listing: &Listing,
+    order_from: OrderFrom,
+    all: bool,
+    problems: &mut Problems,
+) -> Result<(), ChangeError> {
+    let wanted = OrderFrom {
+        terragrunt: (all || order_from.terragrunt) && project.settings.terragrunt,
+        remote_state: all || order_from.remote_state,
+    };
+    let nothing = ChangedFiles::default();
+    let input_problems = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, &nothing, &input_problems).finding_data();
+    let directories = directories(&project.stacks);
+    let found = project::pool()?.install(|| inputs::data(&tree, &directories, wanted));
+    drop(tree);
+    input_problems.add_to(problems)?;
+
+    let mut by_backend: HashMap<&str, Vec<&ProjectPath>> = HashMap::new();
+    for (directory, data) in directories.iter().zip(&found) {
+        if let Some(backend) = &data.backend {
+            by_backend.entry(backend).or_default().push(directory);
+        }
+    }
+    let mut files: HashMap<ProjectPath, FileId> = HashMap::new();
+    let mut uses: Vec<(StackIndex, StackUse)> = Vec::new();
+    for (directory, data) in directories.iter().zip(&found) {
+        for found in &data.uses {
+            let orders = match found.kind {
+                DataKind::Input => true,
+                DataKind::Dependency | DataKind::Dependencies => order_from.terragrunt,
+                DataKind::RemoteState => order_from.remote_state,
+            };
+            let mut place = |sources: &mut crate::source::Sources| {
+                let file = *files.entry(found.file.clone()).or_insert_with(|| {
+                    sources.add(SourceFile {
+                        path: found.file.clone(),
+                        text: found.text.to_string(),
+                    })
+                });
+                Span { file, ..found.span }
+            };
+            let Some(named) = &found.place else {
+                if orders {
+                    let span = place(&mut project.sources);
+                    problems.diagnostics.push(unknown(found.kind, span));
+                }
+                continue;
+            };
+            let sources: Vec<&ProjectPath> = match named {
+                UsedPlace::Directories(places) => {
+                    let is_stack =
+                        |place: &&ProjectPath| project.stacks.at(place.as_str()).first().is_some();
+                    places.iter().find(is_stack).into_iter().collect()
+                }
+                UsedPlace::Backend(backend) => {
+                    by_backend.get(&**backend).cloned().unwrap_or_default()
+                }
+            };
+            for source in sources.into_iter().filter(|&source| source != directory) {
+                let span = place(&mut project.sources);
+                for user in project.stacks.at(directory.as_str()) {
+                    for named in project.stacks.at(source.as_str()) {
+                        let stack = project.stacks[named].path.clone();
+                        let kind = found.kind;
+                        uses.push((
+                            user,
+                            StackUse {
+                                kind,
+                                stack,
+                                orders,
+                                span,
+                            },
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    for (stack, used) in uses {
+        project.stacks.add_use(stack, used);
+    }
+    Ok(())
+}
+
+/// Returns the directories of stacks, in path order.
+fn directories(stacks: &Stacks) -> Vec<ProjectPath> {
+    let mut directories: Vec<ProjectPath> = Vec::with_capacity(stacks.len());
+    for (_, stack) in stacks.iter() {
+        let directory = stack.path.directory();
+        if directories.last() != Some(directory) {
+            directories.push(directory.clone());
+        }
+    }
+    directories
+}
+
+fn unknown(kind: DataKind, span: Span) -> Diagnostic {
+    Diagnostic::warning(
+        Code::UnknownReference,
+        format!("the stack of this `{kind}` cannot be determined"),
+    )
+    .label(span, "more than text, locals and functions of paths")
+    .note("it does not order stacks")
+    .help("write the order as `after` in the `stack` block")
+}

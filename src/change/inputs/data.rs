@@ -1,0 +1,243 @@
+//! The data of other stacks that the files of a stack use, and the backend by which others use its own.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::constants::{Constants, path_of};
+use super::terraform::definitions;
+use super::terragrunt;
+use super::text;
+use super::tree::Tree;
+use crate::change::data::{CodeData, CodeUse, UsedPlace};
+use crate::language::parse::parse_whole;
+use crate::language::syntax::{Block, Body, Expr, ExprKind};
+use crate::path::ProjectPath;
+use crate::project::config::OrderFrom;
+use crate::project::discover::is_terraform;
+use crate::project::stack::DataKind;
+use crate::source::FileId;
+
+/// The attributes that tell the states of a backend apart, each with its default; without one, the
+/// attribute is required. Credentials and the way to reach the backend do not matter.
+const BACKENDS: [(&str, &[(&str, Option<&str>)]); 9] = [
+    (
+        "azurerm",
+        &[
+            ("storage_account_name", None),
+            ("container_name", None),
+            ("key", None),
+        ],
+    ),
+    ("consul", &[("path", None)]),
+    (
+        "cos",
+        &[
+            ("bucket", None),
+            ("prefix", Some("env:")),
+            ("key", Some("terraform.tfstate")),
+        ],
+    ),
+    ("gcs", &[("bucket", None), ("prefix", Some(""))]),
+    ("http", &[("address", None)]),
+    (
+        "kubernetes",
+        &[("secret_suffix", None), ("namespace", Some("default"))],
+    ),
+    (
+        "oss",
+        &[
+            ("bucket", None),
+            ("prefix", Some("env:")),
+            ("key", Some("terraform.tfstate")),
+        ],
+    ),
+    (
+        "pg",
+        &[
+            ("conn_str", None),
+            ("schema_name", Some("terraform_remote_state")),
+        ],
+    ),
+    ("s3", &[("bucket", None), ("key", None)]),
+];
+
+/// Returns the wanted uses in the directories of stacks, in their order, on the current thread pool. The
+/// tree must look for data.
+pub(in crate::change) fn data(
+    tree: &Tree,
+    directories: &[ProjectPath],
+    wanted: OrderFrom,
+) -> Vec<CodeData> {
+    let units = terragrunt::Units::new(tree);
+    let read = |buffer: &mut Vec<u8>, directory: &ProjectPath| {
+        let mut data = CodeData::default();
+        if wanted.remote_state {
+            data = remote_states(tree, directory, buffer);
+        }
+        if wanted.terragrunt
+            && let Some(node) = terragrunt::node(&units, directory)
+        {
+            data.uses.extend(node.data);
+        }
+        data
+    };
+    let directories = directories.par_iter();
+    directories.map_init(Vec::new, read).collect()
+}
+
+/// Reads the native Terraform files of a directory.
+fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> CodeData {
+    let mut data = CodeData::default();
+    let Some(listed) = tree.listing().get(directory.as_str()) else {
+        return data;
+    };
+    let mut files: Vec<(ProjectPath, Arc<str>, Body)> = Vec::new();
+    for (name, plain) in &listed.files {
+        let is_native = is_terraform(name) && !name.as_encoded_bytes().ends_with(b".json");
+        let file = directory.join(&name.to_string_lossy());
+        let host = file.to_host(tree.root());
+        if is_native
+            && let Some(text) = text::read(tree, &file, &host, *plain, buffer)
+            && ["terraform_remote_state", "backend", "cloud"]
+                .iter()
+                .any(|word| text.contains(word))
+        {
+            match parse_whole(FileId::UNPLACED, text) {
+                Ok(body) => files.push((file, text.into(), body)),
+                Err(diagnostic) => text::broken(tree, &file, text, *diagnostic),
+            }
+        }
+    }
+    if files.is_empty() {
+        return data;
+    }
+    let bodies = definitions(tree, directory, &listed.files, buffer);
+    let constants = Constants::new(&bodies);
+    for (file, text, body) in &files {
+        for block in body.blocks("terraform") {
+            data.backend = data
+                .backend
+                .or_else(|| own_backend(tree, directory, block, &constants));
+        }
+        let is_remote_state = |block: &&Block| {
+            block
+                .labels
+                .first()
+                .is_some_and(|it| &*it.text == "terraform_remote_state")
+        };
+        for block in body.blocks("data").filter(is_remote_state) {
+            data.uses.push(CodeUse {
+                kind: DataKind::RemoteState,
+                place: used_backend(tree, directory, block, &constants).map(UsedPlace::Backend),
+                file: file.clone(),
+                text: text.clone(),
+                span: block.kind.span,
+            });
+        }
+    }
+    data
+}
+
+/// Returns the backend in a `terraform` block, if it can be determined.
+fn own_backend(
+    tree: &Tree,
+    directory: &ProjectPath,
+    block: &Block,
+    constants: &Constants,
+) -> Option<String> {
+    if let Some(cloud) = block.body.blocks("cloud").next() {
+        let mut workspaces = cloud.body.blocks("workspaces");
+        return remote(
+            cloud.body.attribute("organization").map(|it| &it.value),
+            workspaces
+                .next()?
+                .body
+                .attribute("name")
+                .map(|it| &it.value),
+            constants,
+        );
+    }
+    let backend = block.body.blocks("backend").next()?;
+    let kind = &*backend.labels.first()?.text;
+    let attribute = |name: &str| backend.body.attribute(name).map(|it| &it.value);
+    if kind == "remote" {
+        let mut workspaces = backend.body.blocks("workspaces");
+        let name = workspaces.next()?.body.attribute("name");
+        return remote(
+            attribute("organization"),
+            name.map(|it| &it.value),
+            constants,
+        );
+    }
+    identity(tree, directory, kind, attribute, constants)
+}
+
+/// Returns the backend that a `terraform_remote_state` reads, if it can be determined.
+fn used_backend(
+    tree: &Tree,
+    directory: &ProjectPath,
+    block: &Block,
+    constants: &Constants,
+) -> Option<String> {
+    let kind = constants.text(&block.body.attribute("backend")?.value)?;
+    let config = block.body.attribute("config").map(|it| &it.value);
+    let attribute = |name: &str| config.and_then(|config| entry(config, name));
+    if kind == "remote" {
+        let name = attribute("workspaces").and_then(|workspaces| entry(workspaces, "name"));
+        return remote(attribute("organization"), name, constants);
+    }
+    identity(tree, directory, &kind, attribute, constants)
+}
+
+/// Returns the value of an entry of an object as written.
+fn entry<'e>(object: &'e Expr, name: &str) -> Option<&'e Expr> {
+    let ExprKind::Object(entries) = &object.kind else {
+        return None;
+    };
+    let is_named = |key: &Expr| match &key.kind {
+        ExprKind::String(text) | ExprKind::Variable(text) => **text == *name,
+        _ => false,
+    };
+    let found = entries.iter().find(|(key, _)| is_named(key));
+    found.map(|(_, value)| value)
+}
+
+/// Returns the identity of a workspace in HCP Terraform.
+fn remote(
+    organization: Option<&Expr>,
+    name: Option<&Expr>,
+    constants: &Constants,
+) -> Option<String> {
+    let (organization, name) = (constants.text(organization?)?, constants.text(name?)?);
+    Some(format!("remote\0{organization}\0{name}"))
+}
+
+fn identity<'e>(
+    tree: &Tree,
+    directory: &ProjectPath,
+    kind: &str,
+    attribute: impl Fn(&str) -> Option<&'e Expr>,
+    constants: &Constants,
+) -> Option<String> {
+    if kind == "local" {
+        let path = match attribute("path") {
+            Some(path) => constants.text(path)?,
+            None => "terraform.tfstate".to_owned(),
+        };
+        let (_, path) = path_of(path)?;
+        let place = tree.links().resolve(directory, &path)?;
+        return Some(format!("local\0{place}"));
+    }
+    let (_, attributes) = BACKENDS.iter().find(|(known, _)| *known == kind)?;
+    let mut identity = kind.to_owned();
+    for (name, default) in *attributes {
+        let value = match attribute(name) {
+            Some(value) => constants.text(value)?,
+            None => (*default)?.to_owned(),
+        };
+        identity.push('\0');
+        identity.push_str(&value);
+    }
+    Some(identity)
+}

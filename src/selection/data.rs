@@ -1,0 +1,155 @@
+//! The data that stacks use of other stacks: who reads whose outputs, and where that is written.
+//!
+//! This module does not read the values. Uses in Terraform and Terragrunt files come from the caller.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::language::syntax::ExprKind;
+use crate::language::value::Value;
+use crate::project::Project;
+use crate::project::namespaces::ProjectNamespaces;
+use crate::project::per_stack::needed_at;
+use crate::project::sharing::{INPUT, Input};
+use crate::project::stack::{DataKind, StackIndex, StackUse};
+use crate::selection::graph::{Graph, SearchDirection};
+
+/// The stacks with ids, by id in lower case.
+pub type StacksById = HashMap<String, StackIndex>;
+
+/// Returns the stacks of a project that have ids.
+pub fn stacks_by_id(project: &Project) -> StacksById {
+    let ids = project.stacks.iter().filter_map(|(index, stack)| {
+        let id = stack.id.as_ref()?;
+        Some((id.value.to_ascii_lowercase(), index))
+    });
+    ids.collect()
+}
+
+/// Adds the stacks that inputs name to the stacks that have these inputs. Errors: a name without a value,
+/// or one that is not a string, and the stack's own id. An id that no stack has is a warning, or an error
+/// with `references = "strict"`.
+pub fn add_inputs(project: &mut Project, problems: &mut Vec<Diagnostic>) {
+    if project.scopes.values().all(|scope| scope.inputs.is_empty()) {
+        return;
+    }
+    let by_id = stacks_by_id(project);
+    let mut found: Vec<(StackIndex, StackUse)> = Vec::new();
+    let namespaces = ProjectNamespaces::new(project, std::iter::empty());
+    for (index, stack) in project.stacks.iter() {
+        let Some(scope) = project.scopes.get(stack.path.directory()) else {
+            continue;
+        };
+        for input in &scope.inputs {
+            let used = source(project, &namespaces, index, input, &by_id);
+            match used {
+                Ok(used) => found.extend(used.map(|used| (index, used))),
+                // Instances share their blocks.
+                Err(problem) if problems.contains(&problem) => {}
+                Err(problem) => problems.push(problem),
+            }
+        }
+    }
+    for (index, used) in found {
+        project.stacks.add_use(index, used);
+    }
+}
+
+/// Returns the stack that an input names; `None` if the file that may have it is broken.
+fn source(
+    project: &Project,
+    namespaces: &ProjectNamespaces<'_>,
+    stack: StackIndex,
+    input: &Input,
+    by_id: &StacksById,
+) -> Result<Option<StackUse>, Diagnostic> {
+    let expr = &input.from_stack_id;
+    let value = match &expr.kind {
+        ExprKind::String(text) => Value::string(&**text),
+        _ => {
+            let evaluated = namespaces.of_stack(stack).evaluate(expr);
+            let evaluated = evaluated
+                .map_err(|none| needed_at(none.into_diagnostic(), expr.span, expr.span))?;
+            evaluated.value
+        }
+    };
+    let Some(id) = value.as_str() else {
+        let message = "`from_stack_id` must be a string";
+        let label = format!("this is {}", value.type_name());
+        return Err(Diagnostic::error(Code::WrongType, message).label(expr.span, label));
+    };
+    let name = &input.name.value;
+    let Some(&named) = by_id.get(&id.to_ascii_lowercase()) else {
+        if !project.broken.is_empty() {
+            return Ok(None); // what is broken may have it
+        }
+        let message = format!("the input `{name}` comes from no stack");
+        let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message)
+            .label(expr.span, format!("no stack has the id `{id}`"));
+        if project.settings.strict_references {
+            diagnostic.severity = Severity::Error;
+            diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
+        }
+        return Err(diagnostic.did_you_mean(id, by_id.keys().map(String::as_str)));
+    };
+    if named == stack {
+        let message = format!("the input `{name}` comes from the stack itself");
+        return Err(Diagnostic::error(Code::SelfReference, message)
+            .label(
+                expr.span,
+                format!("the id of `{}`", project.stacks[stack].path),
+            )
+            .help(format!("remove the `{INPUT}`, or name another stack")));
+    }
+    Ok(Some(StackUse {
+        kind: DataKind::Input,
+        stack: project.stacks[named].path.clone(),
+        orders: true,
+        span: input.span,
+    }))
+}
+
+/// The order that the data of a stack asks for, and that the project lacks.
+#[derive(Debug)]
+pub struct MissingOrder<'p> {
+    pub stack: StackIndex,
+    /// The stacks that it should run after, by path, each with the uses of their data.
+    pub after: BTreeMap<StackIndex, MissingSource<'p>>,
+}
+
+#[derive(Debug, Default)]
+pub struct MissingSource<'p> {
+    pub uses: Vec<&'p StackUse>,
+    /// Whether it runs after the stack, so that both orders together would be a cycle.
+    pub is_opposed: bool,
+}
+
+/// Returns the stacks that use data of stacks which need not run before them, in path order.
+pub fn missing_order<'p>(project: &'p Project, graph: &Graph) -> Vec<MissingOrder<'p>> {
+    let stacks = project.stacks.iter();
+    let missing = stacks.filter_map(|(index, stack)| {
+        if stack.uses.iter().all(|used| used.orders) {
+            return None;
+        }
+        let before = graph.neighbours([index], SearchDirection::Dependencies, None);
+        let mut after: BTreeMap<StackIndex, MissingSource> = BTreeMap::new();
+        for used in &stack.uses {
+            let named = project.stacks.find(&used.stack);
+            if let Some(named) = named.filter(|named| !before.contains_key(named)) {
+                after.entry(named).or_default().uses.push(used);
+            }
+        }
+        if after.is_empty() {
+            return None;
+        }
+        let behind = graph.neighbours([index], SearchDirection::Dependents, None);
+        for (named, source) in &mut after {
+            source.is_opposed = behind.contains_key(named);
+        }
+        Some(MissingOrder {
+            stack: index,
+            after,
+        })
+    });
+    missing.collect()
+}

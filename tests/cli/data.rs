@@ -1,0 +1,280 @@
+//! The data that stacks use of each other: the order that follows from it, and how it is shown.
+
+use insta::assert_snapshot;
+
+use crate::support::Sandbox;
+
+/// `app` has an input of `vpc`, and `aaa` one of `app`.
+const INPUTS: &str = r#"
+//- /vpc/stack.tm
+stack {
+  id = "vpc-id"
+}
+//- /app/stack.tm
+stack {
+  id = "app-id"
+}
+//- /app/inputs.tm
+input "vpc_id" {
+  backend       = "default"
+  from_stack_id = "VPC-id"
+  value         = outputs.vpc_id.value
+}
+//- /aaa/stack.tm
+stack {}
+globals {
+  from = "app-id"
+}
+//- /aaa/inputs.tm
+input "url" {
+  backend       = "default"
+  from_stack_id = global.from
+  value         = outputs.url.value
+  mock          = "http://localhost"
+}
+"#;
+
+#[test]
+fn input_orders_its_stack_after_the_named_one() {
+    let sandbox = Sandbox::new(INPUTS);
+    assert_snapshot!(sandbox.orch("list --order"), @r"
+    vpc
+    app
+    aaa
+    ");
+    assert_snapshot!(sandbox.orch("why aaa --after vpc"), @r"
+    /aaa runs after /app: input aaa/inputs.tm:1
+    /app runs after /vpc: input app/inputs.tm:1
+    ");
+}
+
+#[test]
+fn input_of_an_unknown_id_is_a_warning() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/a/in.tm",
+        "input \"x\" {\n  backend = \"b\"\n  from_stack_id = \"nobody\"\n  value = 1\n}\n",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    a
+    [stderr]
+    warning: the input `x` comes from no stack
+     --> a/in.tm:3:19
+      |
+    3 |   from_stack_id = "nobody"
+      |                   ^^^^^^^^ no stack has the id `nobody`
+    "#);
+    sandbox.write(
+        "/strict.tm",
+        "terramate {\n  config {\n    references = \"strict\"\n  }\n}\n",
+    );
+    assert_eq!(sandbox.orch("list").code(), 3);
+}
+
+#[test]
+fn input_blocks_are_checked() {
+    let sandbox = Sandbox::layout("a");
+    sandbox.write(
+        "/a/in.tm",
+        "input {\n  backend = \"b\"\n  from_stack_id = \"x\"\n  value = 1\n}\n\
+         input \"x\" {\n  bakend = \"b\"\n  from_stack_id = 1\n  value = 1\n}\n\
+         sharing_backend \"b\" {\n  type = \"terraform\"\n  filename = \"f\"\n  command = []\n}\n\
+         output \"o\" {\n  backend = \"b\"\n}\n",
+    );
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3, "{output}");
+    for said in [
+        "`input` has one label, its name",
+        "unknown attribute `bakend` in `input`",
+        "`input` needs `backend`",
+        "the `type` of a backend must be `terraform`",
+        "`command` must name a program",
+        "`output` needs `value`",
+    ] {
+        assert!(output.stderr.contains(said), "{said}: {output}");
+    }
+}
+
+#[test]
+fn input_of_the_stack_itself_is_an_error() {
+    let sandbox = Sandbox::new(
+        "
+//- /a/stack.tm
+stack {
+  id = \"a\"
+}
+input \"x\" {
+  backend       = \"b\"
+  from_stack_id = terramate.stack.id
+  value         = 1
+}
+",
+    );
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3, "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("the input `x` comes from the stack itself"),
+        "{output}"
+    );
+}
+
+#[test]
+fn inputs_in_a_circle_are_a_cycle_with_the_place_of_each() {
+    let sandbox = Sandbox::new(INPUTS);
+    sandbox.write(
+        "/vpc/inputs.tm",
+        "input \"x\" {\n  backend = \"default\"\n  from_stack_id = \"app-id\"\n  value = 1\n}\n",
+    );
+    assert_snapshot!(sandbox.orch("run true"), @r"
+    ");
+}
+
+/// `app` depends on `vpc` and `db`, as Terragrunt says, and reads the remote state of `net`.
+const CODE: &str = r#"
+//- /app/stack.tm
+stack {}
+//- /app/terragrunt.hcl
+locals {
+  up = ".."
+}
+dependency "vpc" {
+  config_path = "${local.up}/vpc"
+}
+dependencies {
+  paths = ["../zdb"]
+}
+dependency "off" {
+  config_path = "../off"
+  enabled     = false
+}
+//- /app/main.tf
+locals {
+  bucket = "states"
+}
+data "terraform_remote_state" "net" {
+  backend = "s3"
+  config = {
+    bucket = local.bucket
+    key    = "net/${"x"}.tfstate"
+    region = var.region
+  }
+}
+//- /net/stack.tm
+stack {}
+//- /net/backend.tf
+terraform {
+  backend "s3" {
+    bucket = "states"
+    key    = "net/x.tfstate"
+  }
+}
+//- /off/stack.tm
+stack {}
+//- /vpc/stack.tm
+stack {}
+//- /zdb/stack.tm
+stack {}
+"#;
+
+fn order_from(kinds: &str) -> String {
+    format!("orch {{\n  config {{\n    order_from = [{kinds}]\n  }}\n}}\n")
+}
+
+#[test]
+fn order_from_makes_the_data_of_code_order_stacks() {
+    let sandbox = Sandbox::new(CODE);
+    let order = |sandbox: &Sandbox| {
+        let output = sandbox.orch("list --order");
+        assert_eq!((output.code(), &*output.stderr), (0, ""), "{output}");
+        output.stdout.replace('\n', " ")
+    };
+    assert_eq!(order(&sandbox), "app net off vpc zdb ");
+    sandbox.write("/order.orch.hcl", order_from("\"terragrunt\""));
+    assert_eq!(order(&sandbox), "net off vpc zdb app ");
+    sandbox.write("/order.orch.hcl", order_from("\"remote_state\""));
+    assert_eq!(order(&sandbox), "net app off vpc zdb ");
+    assert_snapshot!(sandbox.orch("why app --after net"), @"/app runs after /net: terraform_remote_state app/main.tf:4");
+    sandbox.write(
+        "/order.orch.hcl",
+        order_from("\"input\", \"terragrunt\", \"remote_state\""),
+    );
+    assert_eq!(order(&sandbox), "net off vpc zdb app ");
+    sandbox.write("/order.orch.hcl", order_from("\"inputs\""));
+    assert_eq!(sandbox.orch("list").code(), 3);
+}
+
+#[test]
+fn dependency_whose_path_is_unknown_is_a_warning_if_it_orders() {
+    let sandbox = Sandbox::layout("app");
+    sandbox.write(
+        "/app/terragrunt.hcl",
+        "dependency \"x\" {\n  config_path = get_env(\"X\")\n}\n",
+    );
+    assert_eq!(sandbox.orch("list").stderr, "");
+    sandbox.write("/order.orch.hcl", order_from("\"terragrunt\""));
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    "#);
+}
+
+#[test]
+fn graph_suggests_the_order_that_the_code_asks_for() {
+    let sandbox = Sandbox::new(CODE);
+    assert_snapshot!(sandbox.orch("graph suggest"), @r#"
+    "#);
+    sandbox.write("/vpc/stack.tm", "stack {\n  after = [\"/app\"]\n}\n");
+    let json = sandbox.orch("graph suggest --format json");
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let app = &json["stacks"][0];
+    assert_eq!(app["path"], "/app");
+    assert_eq!(app["after"][1]["path"], "/vpc");
+    assert_eq!(app["after"][1]["cycle"], true);
+    assert_eq!(app["after"][0]["uses"][0]["kind"], "terraform_remote_state");
+    sandbox.write("/vpc/stack.tm", "stack {}\n");
+    sandbox.write(
+        "/app/stack.tm",
+        "stack {\n  after = [\"/net\", \"/vpc\", \"/zdb\"]\n}\n",
+    );
+    assert_snapshot!(sandbox.orch("graph suggest"), @r"
+    ");
+}
+
+#[test]
+fn graph_draws_data() {
+    let sandbox = Sandbox::new(CODE);
+    let output = sandbox.orch("graph --data --format mermaid");
+    assert_snapshot!(output, @r#"
+    "#);
+    assert!(!output.stdout.contains("zdb -->"), "{output}");
+}
+
+#[test]
+fn why_names_the_data_of_a_stack() {
+    let sandbox = Sandbox::new(CODE);
+    assert_snapshot!(sandbox.orch("why app"), @r"
+    ");
+}
+
+#[test]
+fn neighbour_flags_of_terramate_follow_data() {
+    let sandbox = Sandbox::new(INPUTS);
+    sandbox.write("/vpc/sub/stack.tm", "stack {}\n");
+    for (flags, expected) in [
+        ("-C app --include-all-dependencies", ". ../vpc "),
+        ("-C app --include-output-dependencies", ". ../vpc "),
+        ("-C app --only-all-dependents", "../aaa "),
+        ("-C aaa --include-direct-dependencies", ". ../app "),
+        ("-C aaa --include-all-dependencies", ". ../app ../vpc "),
+        ("-C aaa --only-direct-dependents", ""),
+        ("-C vpc --only-all-dependents", "../aaa ../app "),
+        ("-C vpc --include-dependents", ". ../aaa ../app sub "),
+        ("--exclude-all-dependents", "vpc vpc/sub "),
+    ] {
+        let output = sandbox.orch(&format!("list {flags}"));
+        assert_eq!(output.stdout.replace('\n', " "), expected, "{flags}");
+    }
+    let sandbox = Sandbox::new(CODE);
+    assert_snapshot!(sandbox.orch("list -C vpc --why --include-all-dependents"), @r"
+    ");
+}
