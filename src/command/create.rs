@@ -73,7 +73,7 @@ impl Context {
             Created::At(path) => self.create_at(path, request)?,
             Created::AllTerraform => self.create_all_terraform(&request.stack)?,
             Created::AllTerragrunt => self.create_all_terragrunt(&request.stack)?,
-            Created::Ids => self.create_ids()?,
+            Created::Ids => self.create_ids(),
         };
         Ok(NewFiles(files))
     }
@@ -269,7 +269,7 @@ impl Context {
         }
     }
 
-    fn create_ids(&self) -> Result<Vec<CreatedFile>> {
+    fn create_ids(&self) -> Vec<CreatedFile> {
         let mut files = Vec::new();
         for MissingId {
             directory,
@@ -289,7 +289,7 @@ impl Context {
                 }
             }
         }
-        Ok(files)
+        files
     }
 }
 

@@ -124,17 +124,18 @@ fn add(
         let Some(path) = units.next().or(places.first()) else {
             continue;
         };
-        if unit.directory.is_at_or_below(path) {
-            continue; // which runs before it anyway
-        } else if path.is_at_or_below(&unit.directory) {
+        // A unit runs after those above it anyway.
+        if unit.directory.is_at_or_below(path) || after.contains(path) {
+            continue;
+        }
+        if path.is_at_or_below(&unit.directory) {
             return Err(BadUnits::InnerFirst {
                 unit: unit.directory,
                 inner: path.clone(),
                 location,
             });
-        } else if !after.contains(path) {
-            after.push(path.clone());
         }
+        after.push(path.clone());
     }
     after.sort_unstable();
     new.units.insert(unit.directory, after);

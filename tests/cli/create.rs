@@ -195,7 +195,7 @@ fn create_refuses_paths_that_are_not_part_of_the_project() {
 #[test]
 fn create_checks_attributes_before_it_writes() {
     let sandbox =
-        Sandbox::new("//- x/x.tm\nstack {\n  id = \"Known\"\n}\n//- c.tm\n\n//- d/c.tm\n");
+        Sandbox::new("//- x/x.tm\nstack {\n  id = \"Known\"\n}\n//- c.tm\n\n//- d/e/c.tm\n");
     for (flags, why) in [
         (
             "--id 'a b'",
@@ -216,7 +216,7 @@ fn create_checks_attributes_before_it_writes() {
             "--import /c.tm",
             "hold for the stacks in it without an import",
         ),
-        ("--import /d", "it is a directory"),
+        ("--import /d/e", "it is a directory"),
     ] {
         let output = create(&sandbox, &format!("a/b {flags}"));
         assert_eq!(output.code(), 64, "{flags}: {output}");

@@ -110,7 +110,7 @@ fn debug_show_globals_has_terramates_shape() {
     );
     assert_snapshot!(sandbox.orch("debug show globals"), @r#"
     stack "/a":
-    	a = "x"
+    	a    = "x"
     	list = [1, 2]
     	o = {
     	  aa = "y"

@@ -151,24 +151,50 @@ fn is_apart(before: Option<Kind>, token: &Token, next: Kind) -> bool {
         Bang, Close, Comma, Dot, DoubleColon, Ellipsis, HeredocClose, HeredocOpen, Literal, Minus,
         Newline, Number, Open, QuoteClose, QuoteOpen, Word,
     };
-    match (token.kind, next) {
-        (_, Newline)
-        | (Word, Open(Round) | DoubleColon)
-        | (DoubleColon, Word)
-        | (Dot, _)
-        | (_, Dot | Comma | Ellipsis) => false,
-        (Comma, _) => true,
-        (Literal | QuoteOpen | HeredocOpen, _) | (_, Literal | QuoteClose | HeredocClose) => false,
-        // `for x in [1]`
-        (Word, _) if token.text == "in" && before == Some(Word) => true,
-        (Word | Number | Close(_), Open(Square)) | (Bang, _) => false,
-        (Minus, _) => !before.is_none_or(precedes_negation),
-        (Open(Brace), Close(Brace)) => false,
-        (Open(Brace), _) | (_, Close(Brace)) | (Open(Template), Open(Brace)) => true,
-        (Close(Brace), Close(Template)) => true,
-        (Close(Template), Open(Template)) | (Open(_), _) | (_, Close(_)) => false,
-        _ => true,
+    let pair = (token.kind, next);
+    if matches!(
+        pair,
+        (Dot, _)
+            | (_, Newline | Dot | Comma | Ellipsis)
+            | (Word, Open(Round) | DoubleColon)
+            | (DoubleColon, Word)
+    ) {
+        return false;
     }
+    if token.kind == Comma {
+        return true;
+    }
+    if matches!(
+        pair,
+        (Literal | QuoteOpen | HeredocOpen, _) | (_, Literal | QuoteClose | HeredocClose)
+    ) {
+        return false;
+    }
+    // `for x in [1]`
+    if token.text == "in" && token.kind == Word && before == Some(Word) {
+        return true;
+    }
+    if matches!(
+        pair,
+        (Bang, _) | (Word | Number | Close(_), Open(Square)) | (Open(Brace), Close(Brace))
+    ) {
+        return false;
+    }
+    if token.kind == Minus {
+        return !before.is_none_or(precedes_negation);
+    }
+    let is_spacious = matches!(
+        pair,
+        (Open(Brace), _)
+            | (_, Close(Brace))
+            | (Open(Template), Open(Brace))
+            | (Close(Brace), Close(Template))
+    );
+    let is_tight = matches!(
+        pair,
+        (Open(_), _) | (_, Close(_)) | (Close(Template), Open(Template))
+    );
+    is_spacious || !is_tight
 }
 
 /// Returns whether a minus after a token is a negation.

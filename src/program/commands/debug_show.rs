@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use orch::exit::ExitStatus;
-use orch::language::value::to_hcl;
+use orch::language::value::hcl_attributes;
 use orch::printable::printable;
 use orch::project::host::host_environment;
 use orch::project::inspected::{GlobalState, inspect};
@@ -62,12 +62,10 @@ pub(super) fn show(chdir: &[PathBuf], shown: &Shown) -> Result<ExitStatus> {
             let with_globals = inspected.iter().filter(|(_, globals)| !globals.is_empty());
             let lines = with_globals.map(|(stack, globals)| {
                 let known = globals.iter().filter_map(|global| match &global.state {
-                    GlobalState::Known(value) => Some((&global.name, to_hcl(value))),
+                    GlobalState::Known(value) => Some((&*global.name, value)),
                     GlobalState::Broken(_) => None,
                 });
-                let text: String = known
-                    .map(|(name, value)| format!("{name} = {value}\n"))
-                    .collect();
+                let text = hcl_attributes(known, "");
                 let lines = text.lines().map(str::to_owned).collect();
                 (stack_path(&context, *stack), lines)
             });

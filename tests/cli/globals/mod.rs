@@ -122,7 +122,7 @@ fn each_stack_shows_what_it_sees() {
     	  n    = 777
     	}
     	region = "eu"
-    	size = 1
+    	size   = 1
     	tags = ["a", {
     	  k = 1
     	}]
