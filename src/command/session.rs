@@ -18,10 +18,11 @@ use crate::record::logs::{LogReader, Logs};
 use crate::report::failure_text;
 use crate::run::directed::Director;
 use crate::run::event::{RunSummary, Sink};
-use crate::run::execute::Streams;
+use crate::run::execute::{Streams, Task};
 use crate::run::started::{BeginError, EndedRun, StartedRun};
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
+use crate::run::turn::Step;
 use crate::state::writer::WriterEnd;
 
 pub trait RunOutput: Sink {
@@ -101,6 +102,12 @@ impl<'c> RunSession<'c> {
         let run = begun.id().to_owned();
         self.begun = Some(lock.begin(begun, plan, &self.context.project, &run)?);
         Ok(())
+    }
+
+    /// Puts steps before the commands of turns; see [`StartedRun::preceded`].
+    pub(super) fn precede(&mut self, steps: Vec<Vec<(Step, Task)>>) {
+        let begun = self.begun.take().expect("the run continues");
+        self.begun = Some(begun.preceded(steps));
     }
 
     pub(super) fn keep_release_samples(&self, samples: &[(String, Box<RawValue>)]) {

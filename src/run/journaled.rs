@@ -337,6 +337,7 @@ impl From<&RunSettings> for journal::SettingsRecord {
             changes_exit_codes: settings.exit_codes.changes.as_deref().map(<[i32]>::to_vec),
             detailed_exit_code: settings.detailed_exit_code,
             recording: settings.recording.map(Into::into),
+            sharing: settings.sharing,
         }
     }
 }
@@ -369,6 +370,7 @@ impl RunSettings {
             },
             detailed_exit_code: settings.detailed_exit_code,
             recording: None,
+            sharing: settings.sharing,
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod run_command;
 pub mod safeguard;
 pub mod schedule;
 pub mod settings;
+pub mod sharing;
 mod stack_record;
 pub mod started;
 pub mod state;

@@ -12,6 +12,7 @@ use crate::project::Project;
 use crate::project::attempt::{Attempts, DEFAULT_BACKOFF, ExitCodes, Retry, patterns};
 use crate::project::config::{RecordKind, TagLimit};
 use crate::project::stack::StackIndex;
+use crate::record::journal::Sharing;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::{Limit, OnError};
 use crate::run::terraform;
@@ -48,6 +49,8 @@ pub struct RunSettings {
     pub detailed_exit_code: bool,
     /// How the state records the run, whatever its command is.
     pub recording: Option<RecordKind>,
+    /// Whether inputs become variables.
+    pub sharing: Option<Sharing>,
 }
 
 /// Why settings cannot be applied.
@@ -90,6 +93,7 @@ impl RunSettings {
         self.exit_codes = self.exit_codes.or(&earlier.exit_codes);
         self.detailed_exit_code |= earlier.detailed_exit_code;
         self.recording = self.recording.or(earlier.recording);
+        self.sharing = self.sharing.or(earlier.sharing);
         self
     }
 

@@ -167,6 +167,24 @@ impl StartedRun {
         Ok(self)
     }
 
+    /// Puts steps before the commands of turns, each with its task.
+    #[must_use]
+    pub fn preceded(mut self, steps: Vec<Vec<(Step, Task)>>) -> Self {
+        for (number, before) in steps
+            .into_iter()
+            .enumerate()
+            .filter(|(_, it)| !it.is_empty())
+        {
+            let (steps, tasks): (Vec<Step>, Vec<Task>) = before.into_iter().unzip();
+            let turn = &mut self.execution.turns[number];
+            let command = turn.steps.iter().position(Step::is_command);
+            let (first, rest) = turn.steps.split_at(command.unwrap_or(turn.steps.len()));
+            turn.steps = [first, &steps, rest].concat().into();
+            self.tasks[number].splice(0..0, tasks);
+        }
+        self
+    }
+
     /// Makes policies follow the run. `prepared` has the parts of follow-ups in path order. First, policies are asked
     /// about the turns of earlier runs at the positions `unevaluated` of the workflow. Its last `n_reopened` turns
     /// are added at once.

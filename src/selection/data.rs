@@ -2,7 +2,7 @@
 //!
 //! This module does not read the values. Uses in Terraform and Terragrunt files come from the caller.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::ExprKind;
@@ -11,20 +11,8 @@ use crate::project::Project;
 use crate::project::namespaces::ProjectNamespaces;
 use crate::project::per_stack::needed_at;
 use crate::project::sharing::{INPUT, Input};
-use crate::project::stack::{DataKind, StackIndex, StackUse};
+use crate::project::stack::{DataKind, StackIndex, StackUse, StacksById};
 use crate::selection::graph::{Graph, SearchDirection};
-
-/// The stacks with ids, by id in lower case.
-pub type StacksById = HashMap<String, StackIndex>;
-
-/// Returns the stacks of a project that have ids.
-pub fn stacks_by_id(project: &Project) -> StacksById {
-    let ids = project.stacks.iter().filter_map(|(index, stack)| {
-        let id = stack.id.as_ref()?;
-        Some((id.value.to_ascii_lowercase(), index))
-    });
-    ids.collect()
-}
 
 /// Adds the stacks that inputs name to the stacks that have these inputs. Errors: a name without a value,
 /// or one that is not a string, and the stack's own id. An id that no stack has is a warning, or an error
@@ -33,7 +21,7 @@ pub fn add_inputs(project: &mut Project, problems: &mut Vec<Diagnostic>) {
     if project.scopes.values().all(|scope| scope.inputs.is_empty()) {
         return;
     }
-    let by_id = stacks_by_id(project);
+    let by_id = StacksById::new(&project.stacks);
     let mut found: Vec<(StackIndex, StackUse)> = Vec::new();
     let namespaces = ProjectNamespaces::new(project, std::iter::empty());
     for (index, stack) in project.stacks.iter() {
@@ -79,7 +67,7 @@ fn source(
         return Err(Diagnostic::error(Code::WrongType, message).label(expr.span, label));
     };
     let name = &input.name.value;
-    let Some(&named) = by_id.get(&id.to_ascii_lowercase()) else {
+    let Some(named) = by_id.find(id) else {
         if !project.broken.is_empty() {
             return Ok(None); // what is broken may have it
         }
@@ -90,7 +78,7 @@ fn source(
             diagnostic.severity = Severity::Error;
             diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
         }
-        return Err(diagnostic.did_you_mean(id, by_id.keys().map(String::as_str)));
+        return Err(diagnostic.did_you_mean(id, by_id.ids()));
     };
     if named == stack {
         let message = format!("the input `{name}` comes from the stack itself");

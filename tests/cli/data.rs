@@ -37,14 +37,15 @@ input "url" {
 #[test]
 fn input_orders_its_stack_after_the_named_one() {
     let sandbox = Sandbox::new(INPUTS);
-    assert_snapshot!(sandbox.orch("list --order"), @r"
+    assert_snapshot!(sandbox.orch("list --order"), @"
     vpc
     app
     aaa
     ");
-    assert_snapshot!(sandbox.orch("why aaa --after vpc"), @r"
-    /aaa runs after /app: input aaa/inputs.tm:1
-    /app runs after /vpc: input app/inputs.tm:1
+    assert_snapshot!(sandbox.orch("why aaa --after vpc"), @"
+    /aaa runs after /vpc
+      /aaa runs after /app, input aaa/inputs.tm:1
+      /app runs after /vpc, input app/inputs.tm:1
     ");
 }
 
@@ -127,8 +128,23 @@ fn inputs_in_a_circle_are_a_cycle_with_the_place_of_each() {
         "/vpc/inputs.tm",
         "input \"x\" {\n  backend = \"default\"\n  from_stack_id = \"app-id\"\n  value = 1\n}\n",
     );
-    assert_snapshot!(sandbox.orch("run true"), @r"
-    ");
+    assert_snapshot!(sandbox.orch("run true"), @r#"
+    [stderr]
+    error: stacks wait for each other in a cycle: `/app` → `/vpc`
+     --> vpc/inputs.tm:1:1
+      |
+    1 | input "x" {
+      | ^^^^^ `/app` runs before `/vpc` (input)
+      |
+     ::: app/inputs.tm:1:1
+      |
+    1 | input "vpc_id" {
+      | ----- `/vpc` runs before `/app` (input)
+      |
+      = help: remove one of these references
+
+    [exit status 3]
+    "#);
 }
 
 /// `app` depends on `vpc` and `db`, as Terragrunt says, and reads the remote state of `net`.
@@ -195,7 +211,10 @@ fn order_from_makes_the_data_of_code_order_stacks() {
     assert_eq!(order(&sandbox), "net off vpc zdb app ");
     sandbox.write("/order.orch.hcl", order_from("\"remote_state\""));
     assert_eq!(order(&sandbox), "net app off vpc zdb ");
-    assert_snapshot!(sandbox.orch("why app --after net"), @"/app runs after /net: terraform_remote_state app/main.tf:4");
+    assert_snapshot!(sandbox.orch("why app --after net"), @"
+    /app runs after /net
+      /app runs after /net, terraform_remote_state app/main.tf:4
+    ");
     sandbox.write(
         "/order.orch.hcl",
         order_from("\"input\", \"terragrunt\", \"remote_state\""),
@@ -215,6 +234,16 @@ fn dependency_whose_path_is_unknown_is_a_warning_if_it_orders() {
     assert_eq!(sandbox.orch("list").stderr, "");
     sandbox.write("/order.orch.hcl", order_from("\"terragrunt\""));
     assert_snapshot!(sandbox.orch("list"), @r#"
+    app
+    [stderr]
+    warning: the stack of this `dependency` cannot be determined
+     --> app/terragrunt.hcl:1:1
+      |
+    1 | dependency "x" {
+      | ^^^^^^^^^^ more than text, locals and functions of paths
+      |
+      = note: it does not order stacks
+      = help: write the order as `after` in the `stack` block
     "#);
 }
 
@@ -222,6 +251,12 @@ fn dependency_whose_path_is_unknown_is_a_warning_if_it_orders() {
 fn graph_suggests_the_order_that_the_code_asks_for() {
     let sandbox = Sandbox::new(CODE);
     assert_snapshot!(sandbox.orch("graph suggest"), @r#"
+    # /app, in app/stack.tm:1
+    after = [
+      "/net", # terraform_remote_state app/main.tf:4
+      "/vpc", # dependency app/terragrunt.hcl:4
+      "/zdb", # dependencies app/terragrunt.hcl:7
+    ]
     "#);
     sandbox.write("/vpc/stack.tm", "stack {\n  after = [\"/app\"]\n}\n");
     let json = sandbox.orch("graph suggest --format json");
@@ -236,23 +271,44 @@ fn graph_suggests_the_order_that_the_code_asks_for() {
         "/app/stack.tm",
         "stack {\n  after = [\"/net\", \"/vpc\", \"/zdb\"]\n}\n",
     );
-    assert_snapshot!(sandbox.orch("graph suggest"), @r"
+    assert_snapshot!(sandbox.orch("graph suggest"), @"
+    [stderr]
+    note: the order covers all data that stacks use of each other
     ");
 }
 
 #[test]
 fn graph_draws_data() {
     let sandbox = Sandbox::new(CODE);
-    let output = sandbox.orch("graph --data --format mermaid");
-    assert_snapshot!(output, @r#"
+    assert_snapshot!(sandbox.orch("graph --data --format mermaid"), @r#"
+    flowchart LR
+      n0["/app"]
+      n1["/net"]
+      n2["/off"]
+      n3["/vpc"]
+      n4["/zdb"]
+      n1 -->|"terraform_remote_state app/main.tf:4"| n0
+      n3 -->|"dependency app/terragrunt.hcl:4"| n0
     "#);
-    assert!(!output.stdout.contains("zdb -->"), "{output}");
 }
 
 #[test]
 fn why_names_the_data_of_a_stack() {
     let sandbox = Sandbox::new(CODE);
-    assert_snapshot!(sandbox.orch("why app"), @r"
+    assert_snapshot!(sandbox.orch("why app"), @"
+    /app is selected
+      at or below /
+
+    its inputs (add --changed to see which have changed)
+      /app, its own directory
+
+    it uses data of
+      /net, terraform_remote_state app/main.tf:4
+      /vpc, dependency app/terragrunt.hcl:4
+
+    nothing runs before it
+
+    nothing runs after it
     ");
 }
 
@@ -268,13 +324,15 @@ fn neighbour_flags_of_terramate_follow_data() {
         ("-C aaa --include-all-dependencies", ". ../app ../vpc "),
         ("-C aaa --only-direct-dependents", ""),
         ("-C vpc --only-all-dependents", "../aaa ../app "),
-        ("-C vpc --include-dependents", ". ../aaa ../app sub "),
+        ("-C vpc --include-dependents", "../aaa ../app . sub "),
         ("--exclude-all-dependents", "vpc vpc/sub "),
     ] {
         let output = sandbox.orch(&format!("list {flags}"));
         assert_eq!(output.stdout.replace('\n', " "), expected, "{flags}");
     }
     let sandbox = Sandbox::new(CODE);
-    assert_snapshot!(sandbox.orch("list -C vpc --why --include-all-dependents"), @r"
+    assert_snapshot!(sandbox.orch("list -C vpc --why --include-all-dependents"), @"
+    ../app  # uses data of /vpc, dependency app/terragrunt.hcl:4 (--include-all-dependents)
+    .  # at or below /vpc
     ");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 55] = [
+const COMMANDS: [&str; 56] = [
     "list",
     "plan",
     "show",
@@ -41,6 +41,7 @@ const COMMANDS: [&str; 55] = [
     "state recover",
     "why",
     "graph",
+    "graph suggest",
     "trigger",
     "create",
     "clone",

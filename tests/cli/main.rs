@@ -126,6 +126,8 @@ mod runs; // `orch runs`
 #[cfg(unix)]
 mod safeguards; // the states of a repository over which nothing is run
 #[cfg(unix)]
+mod sharing; // outputs of stacks as variables of others
+#[cfg(unix)]
 mod signals; // what interrupts a run, and how it ends then
 #[cfg(target_os = "linux")]
 mod terminal; // the output of a run on a terminal, and commands that have one of their own

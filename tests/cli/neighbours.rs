@@ -246,12 +246,8 @@ fn include_looks_at_what_was_selected_before_only() {
                 "a b c d",
             ),
             (
-                "--tags b --include-dependencies --include-direct-dependents",
+                "--tags b --include-dependencies --include-dependents=1",
                 "a b c",
-            ),
-            (
-                "--tags b --include-direct-dependents --include-dependents=2",
-                "b c d",
             ),
         ],
     );
@@ -415,7 +411,7 @@ fn json_names_the_step_to_a_neighbour() {
         "line": 3
     }]);
     assert_eq!(
-        reasons("--tags a --include-direct-dependents")[1],
+        reasons("--tags a --include-dependents=1")[1],
         ("/b".to_owned(), dependent)
     );
     let dependency = json!([

@@ -7,6 +7,7 @@ mod policies;
 mod recorder;
 mod reselect;
 mod resumed;
+mod sharing;
 mod tool_plans;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ pub use self::policies::PreparedRunPolicies;
 pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
+use self::sharing::SourceEnvironments;
 use super::workflow::EarlierWorkflow;
 use super::{RunOutput, RunSession, annotate, is_lost};
 use crate::context::{Context, CyclesAre};
@@ -33,6 +35,7 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
 use crate::report::CommandLines;
+use crate::run::directed::Director;
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
 use crate::run::order::{Direction, RunOrder};
@@ -40,6 +43,7 @@ use crate::run::request::{Invocation, PrepareError, PreparedRun, RunRequest};
 use crate::run::run_command::RunCommand;
 use crate::run::safeguard::{Disabled, guards};
 use crate::run::settings::RunSettings;
+use crate::run::sharing::SharedInputs;
 use crate::run::started::{BeginOptions, EndedRun};
 use crate::run::state::StatePlan;
 use crate::selection::select::{Query, Selection};
@@ -134,6 +138,11 @@ impl PreparedCommand {
         let mode = policies::mode(context, options, self, resumed)?;
         if mode == PolicyRun::Off {
             return Ok(None);
+        }
+        if self.run.settings().sharing.is_some() {
+            let message =
+                "policies cannot be used with `--enable-sharing`: follow-ups would have no inputs";
+            return Err(Error::usage(message).hint("add `--policies=off`"));
         }
         // Earlier problems have been shown.
         context.problems = Problems::default();
@@ -257,6 +266,9 @@ impl<'o> SelectedRun<'o> {
 
     /// Refuses a run that would destroy a protected stack, or violates a safeguard.
     pub fn check(&self, context: &mut Context) -> Result<()> {
+        let run = &self.prepared.run;
+        let environments = sharing::environments(context, run)?;
+        sharing::shared(context, run, &environments)?;
         self.prepared.check(context, &self.options.disabled)
     }
 
@@ -330,11 +342,13 @@ impl<'o> SelectedRun<'o> {
                 plan.add_followups(held.followups(context, &prepared.run, followed)?);
             }
         }
+        let environments = sharing::environments(context, &prepared.run)?;
         Ok(Prepared::Run(LockedRun {
             prepared,
             held,
             followed,
             uncommitted,
+            environments,
             allow_concurrent: options.allow_concurrent,
             is_job: options.job.is_some(),
         }))
@@ -347,6 +361,8 @@ pub struct LockedRun {
     held: Option<(StatePlan, HeldState)>,
     followed: Option<PreparedRunPolicies>,
     uncommitted: Option<Vec<UncommittedFile>>,
+    /// Those of the stacks whose outputs are read.
+    environments: SourceEnvironments,
     allow_concurrent: bool,
     /// Whether it is a job of a work order.
     is_job: bool,
@@ -379,6 +395,7 @@ impl LockedRun {
         if let Some(followed) = &followed {
             followed.complete(&mut run)?;
         }
+        let inputs = sharing::shared(context, &run, &self.environments)?;
         let (sequence, jobs) = (run.sequence.clone(), run.jobs());
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
@@ -394,6 +411,9 @@ impl LockedRun {
             session.keep_state(held.into_lock(), plan)?;
         }
         session.keep_release_samples(&context.release_samples);
+        if let Some(inputs) = &inputs {
+            session.precede(inputs.steps());
+        }
         let mut lines = CommandLines::new(&command, &sequence);
         if let Some(followed) = followed {
             let stacks = &context.project.stacks;
@@ -407,6 +427,7 @@ impl LockedRun {
             command,
             jobs,
             lines,
+            inputs,
             is_job: self.is_job,
         })
     }
@@ -419,6 +440,7 @@ pub struct BegunCommand<'c> {
     pub command: RunCommand,
     pub jobs: NonZeroUsize,
     pub lines: CommandLines,
+    inputs: Option<SharedInputs<'c>>,
     is_job: bool,
 }
 
@@ -449,13 +471,18 @@ impl BegunCommand<'_> {
         let BegunCommand {
             session,
             sequence,
+            mut inputs,
             is_job,
             ..
         } = self;
         let context = session.context;
         let run = session.id().to_owned();
         let is_kept = session.folder().is_some();
-        let (ended, mut output) = session.execute(output, &mut [], None)?;
+        let director = inputs.as_mut().map(|inputs| inputs as &mut dyn Director);
+        let (ended, mut output) = session.execute(output, &mut [], director)?;
+        if let Some(inputs) = &inputs {
+            sharing::note_unread(context, inputs);
+        }
         let stacks: Vec<Option<StackIndex>> = sequence.iter().copied().map(Some).collect();
         annotate(context, &stacks, &ended.summary);
         let status = exit_status(context, &sequence, &run, &ended);

@@ -7,8 +7,7 @@ use regorus::unstable::{
 };
 
 use super::functions::regexes;
-use super::heads::indices;
-use super::parts::parts;
+use super::walk::{comprehended, head_values, parts};
 use super::{builtins, references};
 use crate::policy::Problem;
 
@@ -67,12 +66,6 @@ impl<'m> Checker<'_> {
         let Rule::Spec { head, bodies, .. } = rule else {
             return Ok(());
         };
-        let (refr, key, assign) = match head {
-            RuleHead::Set { refr, key, .. } => (refr, key.as_ref(), None),
-            RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
-                (refr, None, assign.as_ref())
-            }
-        };
         let mut arguments = Uses::default();
         if let RuleHead::Func { args, .. } = head {
             for argument in args {
@@ -81,9 +74,7 @@ impl<'m> Checker<'_> {
         }
         refuse_pattern(&arguments)?;
         let arguments: Names = arguments.gives.iter().map(|it| it.text()).collect();
-        let mut terms = indices(refr);
-        terms.extend(key.map(|key| &**key));
-        terms.extend(assign.map(|assign| &*assign.value));
+        let terms = head_values(head);
         if bodies.is_empty() {
             self.terms(&terms, &arguments)?;
         }
@@ -175,10 +166,7 @@ impl<'m> Checker<'_> {
 
     fn comprehensions(&self, uses: &Uses<'m>, bound: &Names<'m>) -> Result<(), Problem> {
         for comprehension in &uses.comprehensions {
-            if let Expr::ArrayCompr { query, .. }
-            | Expr::SetCompr { query, .. }
-            | Expr::ObjectCompr { query, .. } = comprehension
-            {
+            if let Some(query) = comprehended(comprehension) {
                 let terms = parts(comprehension);
                 let bound = self.query(query, &self.given(&terms, bound)?)?;
                 self.terms(&terms, &bound)?;

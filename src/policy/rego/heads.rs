@@ -10,7 +10,7 @@ use std::ops::Range;
 use regorus::unstable::{AssignOp, Expr, Module, Query, Ref, Rule, RuleAssign, RuleBody, RuleHead};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
-use super::parts::parts;
+use super::walk::parts;
 use crate::policy::brackets::Inside;
 
 /// Returns the text of a module with the heads moved, or `None` if no head computes anything.

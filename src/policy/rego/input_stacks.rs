@@ -11,6 +11,9 @@ use regorus::Value;
 /// The function by which the text that is evaluated looks stacks up.
 pub(super) const FUNCTION: &str = "orch.stacks_with";
 
+/// The function that returns the numbers of such stacks in the list.
+pub(super) const NUMBERS: &str = "orch.numbers_of_stacks_with";
+
 /// Fields that change during a run, and which are not worth an index.
 pub(super) const VOLATILE: [&str; 3] = ["state", "terraform_version", "tracked_commit"];
 
@@ -135,6 +138,24 @@ impl InputStacks {
 
     /// Returns the stacks that may have what is looked for, in order.
     pub(super) fn with(&self, arguments: &[Value]) -> Option<Value> {
+        self.found(arguments, |_, stack| stack.clone())
+    }
+
+    /// Returns the numbers of these stacks in the list.
+    pub(super) fn numbers_with(&self, arguments: &[Value]) -> Option<Value> {
+        let keys: Vec<Value> = match &self.content().stacks {
+            Value::Array(_) => Vec::new(),
+            Value::Set(items) => items.iter().cloned().collect(),
+            Value::Object(fields) => fields.keys().cloned().collect(),
+            _ => return None,
+        };
+        if keys.is_empty() {
+            return self.found(arguments, |position, _| position.into());
+        }
+        Some(keys.into())
+    }
+
+    fn found(&self, arguments: &[Value], value: fn(usize, &Value) -> Value) -> Option<Value> {
         let (words, wanted) = (arguments.first()?, arguments.get(1)?);
         let lookup = Lookup::read(words)?;
         let mut content = self.content();
@@ -155,7 +176,9 @@ impl InputStacks {
             index
         });
         let found = index.get(wanted).into_iter().flatten();
-        let found: Vec<Value> = found.map(|&position| stacks[position].clone()).collect();
+        let found: Vec<Value> = found
+            .map(|&position| value(position, &stacks[position]))
+            .collect();
         Some(found.into())
     }
 

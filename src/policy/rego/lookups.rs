@@ -15,39 +15,14 @@ use regorus::unstable::{
 use super::builtins;
 use super::checks::path;
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
-use super::heads::indices;
-use super::input_stacks::{FUNCTION, VOLATILE};
-use super::parts::parts;
+use super::input_stacks::{FUNCTION, NUMBERS, VOLATILE};
 use super::references::{declared, names, pattern_names};
+use super::walk::{self, Walker, parts};
 
 /// Returns the text of a module that looks stacks up, or `None` if it looks for none.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
     let mut queries = Queries::default();
-    for rule in &module.policy {
-        if let Rule::Spec { head, bodies, .. } = &**rule {
-            let (refr, key, assign) = match head {
-                RuleHead::Set { refr, key, .. } => (refr, key.as_ref(), None),
-                RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
-                    (refr, None, assign.as_ref())
-                }
-            };
-            if let RuleHead::Func { args, .. } = head {
-                for argument in args {
-                    pattern_names(argument, &mut queries.declared);
-                }
-            }
-            let mut values = indices(refr);
-            values.extend(key.map(|key| &**key));
-            let assigned = bodies.iter().filter_map(|body| body.assign.as_ref());
-            values.extend(assigned.chain(assign).map(|it| &*it.value));
-            for value in values {
-                queries.expression(value);
-            }
-            for body in bodies {
-                queries.query(&body.query);
-            }
-        }
-    }
+    queries.module(module);
     // A replaced input has other stacks, and a print of each stack is not one of each that is found.
     if queries.replaces_or_prints {
         return None;
@@ -56,61 +31,65 @@ pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
     let mut names = names(module);
     names.retain(|name| !queries.declared.contains(name));
     let reader = Reader { text, names };
-    let edits = queries.all.iter().flat_map(|query| reader.edits(query));
-    Edited::new(text, edits.collect())
+    let mut edits = Vec::new();
+    for (query, is_body) in queries.all {
+        edits.extend(reader.edits(query));
+        edits.extend(reader.numbered(query, is_body, &queries.declared));
+    }
+    Edited::new(text, edits)
 }
 
 /// All queries of a module.
 #[derive(Default)]
 struct Queries<'m> {
-    all: Vec<&'m Query>,
+    /// Each with whether it is the body of a rule.
+    all: Vec<(&'m Query, bool)>,
+    /// How many queries there are around what is read.
+    depth: usize,
     /// The variables that they, and the arguments of functions, declare.
     declared: HashSet<String>,
     /// Whether there is a `with`, or a call of `print` or `trace`.
     replaces_or_prints: bool,
 }
 
-impl<'m> Queries<'m> {
-    fn query(&mut self, query: &'m Query) {
-        self.all.push(query);
-        for statement in &query.stmts {
-            self.replaces_or_prints |= !statement.with_mods.is_empty();
-            declared(&statement.literal, &mut self.declared);
-            match &statement.literal {
-                Literal::SomeVars { .. } => {}
-                Literal::SomeIn { collection, .. } => self.expression(collection),
-                Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr),
-                Literal::Every {
-                    key,
-                    value,
-                    domain,
-                    query,
-                    ..
-                } => {
-                    let names = key.iter().chain([value]);
-                    self.declared.extend(names.map(|it| it.text().to_owned()));
-                    self.expression(domain);
-                    self.query(query);
-                }
+impl<'m> Walker<'m> for Queries<'m> {
+    fn rule(&mut self, rule: &'m Rule) {
+        if let Rule::Spec {
+            head: RuleHead::Func { args, .. },
+            ..
+        } = rule
+        {
+            for argument in args {
+                pattern_names(argument, &mut self.declared);
             }
         }
+        walk::rule(self, rule);
+    }
+
+    fn query(&mut self, query: &'m Query) {
+        self.all.push((query, self.depth == 0));
+        self.depth += 1;
+        walk::query(self, query);
+        self.depth -= 1;
+    }
+
+    fn statement(&mut self, statement: &'m LiteralStmt) {
+        self.replaces_or_prints |= !statement.with_mods.is_empty();
+        declared(&statement.literal, &mut self.declared);
+        if let Literal::Every { key, value, .. } = &statement.literal {
+            let names = key.iter().chain([value]);
+            self.declared.extend(names.map(|it| it.text().to_owned()));
+        }
+        walk::statement(self, statement);
     }
 
     fn expression(&mut self, expression: &'m Expr) {
-        match expression {
-            Expr::ArrayCompr { query, .. }
-            | Expr::SetCompr { query, .. }
-            | Expr::ObjectCompr { query, .. } => self.query(query),
-            Expr::Call { fcn, .. } => {
-                let mut name = String::new();
-                path(fcn, &mut name);
-                self.replaces_or_prints |= matches!(name.as_str(), "print" | "trace");
-            }
-            _ => {}
+        if let Expr::Call { fcn, .. } = expression {
+            let mut name = String::new();
+            path(fcn, &mut name);
+            self.replaces_or_prints |= matches!(name.as_str(), "print" | "trace");
         }
-        for part in parts(expression) {
-            self.expression(part);
-        }
+        walk::expression(self, expression);
     }
 }
 
@@ -126,30 +105,100 @@ struct Found {
     wanted: Range<usize>,
 }
 
+impl Found {
+    /// Returns the text that gives a name what is found, by a function.
+    fn call(self, name: &str, function: &str) -> Vec<Piece> {
+        let mut by = vec![Piece::Own(format!("{name} := {function}(["))];
+        by.extend(self.words);
+        by.push(Piece::Own("], ".to_owned()));
+        by.push(Piece::From(self.wanted));
+        by.push(Piece::Own(")[_]".to_owned()));
+        by
+    }
+}
+
+/// How the text names a stack.
+#[derive(Clone, Copy)]
+enum Stack<'e> {
+    Named(&'e str),
+    /// `input.stacks[i]`
+    At(&'e str),
+}
+
+impl Stack<'_> {
+    fn is(self, expression: &Expr) -> bool {
+        match self {
+            Stack::Named(name) => variable(expression) == Some(name),
+            Stack::At(name) => stack_number(expression) == Some(name),
+        }
+    }
+}
+
 impl Reader<'_> {
     fn edits(&self, query: &Query) -> Vec<Edit> {
         let statements = query.stmts.iter().enumerate();
         let edits = statements.filter_map(|(position, statement)| {
-            let stack = taken(statement)?;
+            let name = taken(statement)?;
             // Before it, the name may mean something else.
             let others = &query.stmts[position + 1..];
-            let mut found = others
-                .iter()
-                .filter_map(|it| self.looked_up(it, stack, query));
-            let Found { words, wanted } = found.next()?;
-            let mut by = vec![Piece::Own(format!("{stack} := {FUNCTION}(["))];
-            by.extend(words);
-            by.push(Piece::Own("], ".to_owned()));
-            by.push(Piece::From(wanted));
-            by.push(Piece::Own(")[_]".to_owned()));
+            let found = self.first_of(others, Stack::Named(name), query)?;
             let replaced = with_quotes(self.text, range(&statement.span));
-            Some(Edit { replaced, by })
+            Some(Edit {
+                replaced,
+                by: found.call(name, FUNCTION),
+            })
         });
         edits.collect()
     }
 
+    /// Returns the edits for stacks with a variable as their number: `input.stacks[i]`.
+    fn numbered(&self, query: &Query, is_body: bool, declared: &HashSet<String>) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let mut done = HashSet::new();
+        for (position, statement) in query.stmts.iter().enumerate() {
+            let Some(number) = number_in(statement).filter(|number| done.insert(*number)) else {
+                continue;
+            };
+            let before = &query.stmts[..position];
+            let declaration = before.iter().find(|it| declares(it, number));
+            // Without a declaration, it might be the variable of a query around this one, a rule or an argument.
+            let is_own = is_body && !declared.contains(number) && !self.is_known(number);
+            if before.iter().any(|it| mentions(it, number)) || declaration.is_none() && !is_own {
+                continue;
+            }
+            let start = range(&statement.span).start;
+            let has_braces = position > 0 || start > range(&query.span).start;
+            let of = match numbered_stack(statement) {
+                Some((name, _)) => Stack::Named(name),
+                None => Stack::At(number),
+            };
+            let others = &query.stmts[position..];
+            let found = self
+                .first_of(others, of, query)
+                .or_else(|| self.first_of(others, Stack::At(number), query));
+            let Some(found) = found.filter(|_| has_braces) else {
+                continue;
+            };
+            if let Some(declaration) = declaration {
+                let replaced = range(&declaration.span);
+                let by = vec![Piece::Own("true".to_owned())];
+                edits.push(Edit { replaced, by });
+            }
+            let mut by = found.call(number, NUMBERS);
+            by.push(Piece::Own("; ".to_owned()));
+            let replaced = start..start;
+            edits.push(Edit { replaced, by });
+        }
+        edits
+    }
+
+    fn first_of(&self, statements: &[LiteralStmt], stack: Stack, query: &Query) -> Option<Found> {
+        let mut found = statements.iter();
+        found.find_map(|it| self.looked_up(it, stack, query))
+    }
+
     /// Returns what a statement looks for in a stack.
-    fn looked_up(&self, statement: &LiteralStmt, stack: &str, query: &Query) -> Option<Found> {
+    fn looked_up(&self, statement: &LiteralStmt, stack: Stack, query: &Query) -> Option<Found> {
         let Literal::Expr { expr, .. } = &statement.literal else {
             return None;
         };
@@ -191,7 +240,7 @@ impl Reader<'_> {
     }
 
     /// Returns what is looked for among the items of a collection: those of a field, or parts of these.
-    fn item(&self, collection: &Expr, wanted: &Expr, stack: &str, query: &Query) -> Option<Found> {
+    fn item(&self, collection: &Expr, wanted: &Expr, stack: Stack, query: &Query) -> Option<Found> {
         let wanted = self.wanted(wanted, query)?;
         if let Some(field) = field(collection, stack) {
             let words = vec![Piece::Own(format!("\"item\", \"{field}\""))];
@@ -294,8 +343,100 @@ fn taken(statement: &LiteralStmt) -> Option<&str> {
         },
         _ => return None,
     };
-    let is_stacks = field(collection, "input") == Some("stacks");
-    (is_stacks && name != "_").then_some(name)
+    (is_stacks(collection) && name != "_").then_some(name)
+}
+
+fn is_stacks(expression: &Expr) -> bool {
+    field(expression, Stack::Named("input")) == Some("stacks")
+}
+
+/// Returns the variable of `input.stacks[i]`.
+fn stack_number(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::RefBrack { refr, index, .. } if is_stacks(refr) => {
+            variable(index).filter(|name| *name != "_")
+        }
+        _ => None,
+    }
+}
+
+/// Returns the name and the number of a stack in `s := input.stacks[i]`.
+fn numbered_stack(statement: &LiteralStmt) -> Option<(&str, &str)> {
+    match &statement.literal {
+        Literal::Expr { expr, .. } => match &**expr {
+            Expr::AssignExpr {
+                op: AssignOp::ColEq,
+                lhs,
+                rhs,
+                ..
+            } => Some((variable(lhs)?, stack_number(rhs)?)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns the variable of the number of a stack, if a statement goes through the stacks before anything else.
+fn number_in(statement: &LiteralStmt) -> Option<&str> {
+    match &statement.literal {
+        Literal::SomeIn {
+            key: None,
+            collection,
+            ..
+        } => number_of_field(collection),
+        Literal::Expr { expr, .. } => match &**expr {
+            Expr::AssignExpr {
+                op: AssignOp::ColEq,
+                rhs,
+                ..
+            } => stack_number(rhs).or_else(|| number_of_field(rhs)),
+            Expr::BoolExpr { lhs, rhs, .. } | Expr::AssignExpr { lhs, rhs, .. } => {
+                number_of_field(lhs).or_else(|| number_of_field(rhs))
+            }
+            Expr::Membership {
+                key: None,
+                collection,
+                ..
+            } => number_of_field(collection),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns the variable of `input.stacks[i].field`, with or without `[_]` behind it.
+fn number_of_field(expression: &Expr) -> Option<&str> {
+    match each(expression).unwrap_or(expression) {
+        Expr::RefDot { refr, .. } => stack_number(refr),
+        _ => None,
+    }
+}
+
+/// Returns whether a statement declares a variable, and nothing else.
+fn declares(statement: &LiteralStmt, name: &str) -> bool {
+    match &statement.literal {
+        Literal::SomeVars { vars, .. } => vars.len() == 1 && vars[0].text() == name,
+        _ => false,
+    }
+}
+
+/// Returns whether a variable is in a statement.
+fn mentions(statement: &LiteralStmt, name: &str) -> bool {
+    struct Mentions<'n>(&'n str, bool);
+    impl<'m> Walker<'m> for Mentions<'_> {
+        fn expression(&mut self, expression: &'m Expr) {
+            self.1 |= variable(expression) == Some(self.0);
+            walk::expression(self, expression);
+        }
+    }
+    let mut found = Mentions(name, false);
+    found.statement(statement);
+    if let Literal::SomeIn { key, value, .. } = &statement.literal {
+        for pattern in key.iter().chain([value]) {
+            found.expression(pattern);
+        }
+    }
+    found.1
 }
 
 fn variable(expression: &Expr) -> Option<&str> {
@@ -313,10 +454,10 @@ fn each(expression: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Returns the field of `name.field`, unless it changes during a run.
-fn field<'e>(expression: &'e Expr, name: &str) -> Option<&'e str> {
+/// Returns the field of a stack, unless it changes during a run.
+fn field<'e>(expression: &'e Expr, stack: Stack) -> Option<&'e str> {
     match expression {
-        Expr::RefDot { refr, field, .. } if variable(refr) == Some(name) => {
+        Expr::RefDot { refr, field, .. } if stack.is(refr) => {
             Some(field.0.text()).filter(|field| !VOLATILE.contains(field))
         }
         _ => None,
@@ -324,7 +465,7 @@ fn field<'e>(expression: &'e Expr, name: &str) -> Option<&'e str> {
 }
 
 /// Returns the field of a stack that a variable goes through.
-fn each_of<'q>(name: &str, stack: &str, query: &'q Query) -> Option<&'q str> {
+fn each_of<'q>(name: &str, stack: Stack, query: &'q Query) -> Option<&'q str> {
     let mut taken = query.stmts.iter().filter_map(|it| match &it.literal {
         Literal::SomeIn {
             key: None,

@@ -2,7 +2,6 @@
 //!
 //! For the worker only: nothing here is limited in time or memory.
 
-mod arithmetic;
 mod builtins;
 mod checks;
 mod edits;
@@ -11,14 +10,15 @@ mod heads;
 mod input_stacks;
 mod lookups;
 mod negations;
+mod operators;
 mod outline;
-mod parts;
 mod recursion;
 mod references;
 mod results;
 mod suite;
 mod unbound;
 mod variables;
+mod walk;
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -72,12 +72,19 @@ impl Policy {
         if let Some((_, last)) = edits.last() {
             engine = parse(file, &last.text, dialect).map_err(|error| as_written(&edits, error))?;
         }
-        let stacks = stacks.clone();
-        let with =
-            move |arguments: Vec<Value>| Ok(stacks.with(&arguments).unwrap_or(Value::Undefined));
-        engine
-            .add_extension(input_stacks::FUNCTION.to_owned(), 2, Box::new(with))
-            .map_err(|error| problem(&error.to_string()))?;
+        let find: [(&str, Find); 2] = [
+            (input_stacks::FUNCTION, InputStacks::with),
+            (input_stacks::NUMBERS, InputStacks::numbers_with),
+        ];
+        for (name, find) in find {
+            let stacks = stacks.clone();
+            let call = move |arguments: Vec<Value>| {
+                Ok(find(&stacks, &arguments).unwrap_or(Value::Undefined))
+            };
+            engine
+                .add_extension(name.to_owned(), 2, Box::new(call))
+                .map_err(|error| problem(&error.to_string()))?;
+        }
         // Analyses the rules; what is wrong with them is found here, and not in the middle of a run.
         engine
             .eval_query("true".to_owned(), false)
@@ -110,11 +117,14 @@ impl Policy {
     }
 }
 
+/// How stacks are looked up.
+type Find = fn(&InputStacks, &[Value]) -> Option<Value>;
+
 type EditOfModule = fn(&Module, &str) -> Option<Edited>;
 
 /// The edits that every policy needs.
 const EDITS: [EditOfModule; 4] = [
-    arithmetic::edited,
+    operators::edited,
     variables::edited,
     negations::edited,
     heads::edited,
@@ -275,6 +285,9 @@ fn problem(message: &str) -> Problem {
     let said = match said.lines().next().unwrap_or(said) {
         "else cannot be used with set rules" => {
             "a rule of a set may have only one body: write the rule again for each other body"
+        }
+        line if line.starts_with("function produced multiple outputs") => {
+            "the function has more than one value for the same arguments"
         }
         line => line,
     };

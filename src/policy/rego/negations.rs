@@ -8,12 +8,12 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead};
+use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use super::heads::may_be_undefined;
-use super::parts::parts;
 use super::references::names;
+use super::walk::{self, Walker, parts};
 
 /// Returns the text of a module in which negations require what has to be defined, or `None` if none does.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
@@ -29,17 +29,7 @@ pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
         n_known: 0,
         edits: Vec::new(),
     };
-    for rule in &module.policy {
-        if let Rule::Spec { head, bodies, .. } = &**rule {
-            negations.head(head);
-            for body in bodies {
-                if let Some(assign) = &body.assign {
-                    negations.expression(&assign.value);
-                }
-                negations.query(&body.query);
-            }
-        }
-    }
+    negations.module(module);
     Edited::new(text, negations.edits)
 }
 
@@ -53,27 +43,10 @@ struct Negations<'t> {
     edits: Vec<Edit>,
 }
 
-impl Negations<'_> {
-    fn head(&mut self, head: &RuleHead) {
-        let (key, assign) = match head {
-            RuleHead::Set { key, .. } => (key.as_ref(), None),
-            RuleHead::Compr { assign, .. } | RuleHead::Func { assign, .. } => {
-                (None, assign.as_ref())
-            }
-        };
-        if let Some(key) = key {
-            self.expression(key);
-        }
-        if let Some(assign) = assign {
-            self.expression(&assign.value);
-        }
-    }
-
-    fn query(&mut self, query: &Query) {
+impl<'m> Walker<'m> for Negations<'_> {
+    fn query(&mut self, query: &'m Query) {
         let before = self.edits.len();
-        for statement in &query.stmts {
-            self.statement(statement);
-        }
+        walk::query(self, query);
         let (Some(first), Some(last)) = (query.stmts.first(), query.stmts.last()) else {
             return;
         };
@@ -92,37 +65,17 @@ impl Negations<'_> {
         }
     }
 
-    fn statement(&mut self, statement: &LiteralStmt) {
-        match &statement.literal {
-            Literal::SomeVars { .. } => {}
-            Literal::SomeIn { collection, .. } => self.expression(collection),
-            Literal::Expr { expr, .. } => self.expression(expr),
-            Literal::NotExpr { expr, .. } => {
-                self.expression(expr);
-                let mut operands = Vec::new();
-                self.operands(expr, &mut operands);
-                self.require(statement, &operands);
-            }
-            Literal::Every { domain, query, .. } => {
-                self.expression(domain);
-                self.query(query);
-            }
+    fn statement(&mut self, statement: &'m LiteralStmt) {
+        walk::statement(self, statement);
+        if let Literal::NotExpr { expr, .. } = &statement.literal {
+            let mut operands = Vec::new();
+            self.operands(expr, &mut operands);
+            self.require(statement, &operands);
         }
     }
+}
 
-    /// Looks for negations in the comprehensions of an expression.
-    fn expression(&mut self, expression: &Expr) {
-        if let Expr::ArrayCompr { query, .. }
-        | Expr::SetCompr { query, .. }
-        | Expr::ObjectCompr { query, .. } = expression
-        {
-            self.query(query);
-        }
-        for part in parts(expression) {
-            self.expression(part);
-        }
-    }
-
+impl Negations<'_> {
     /// Finds what has to be defined before a negated expression is evaluated.
     fn operands(&self, expression: &Expr, found: &mut Vec<Range<usize>>) {
         match expression {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use regorus::unstable::{AssignOp, Expr, Literal, Module, Query, Rule, RuleHead};
 
 use super::heads::indices;
-use super::parts::parts;
 use super::references::{self, first_place};
 use super::results::RESULTS;
+use super::walk::{self, Walker};
 use crate::diagnostic::closest;
 use crate::policy::{Dialect, PolicyOutline, Problem};
 
@@ -150,62 +150,6 @@ impl Reader {
         }
     }
 
-    fn rule(&mut self, rule: &Rule) {
-        match rule {
-            Rule::Default { value, .. } => self.expression(value),
-            Rule::Spec { head, bodies, .. } => {
-                for body in bodies {
-                    self.query(&body.query);
-                    if let Some(assign) = &body.assign {
-                        self.expression(&assign.value);
-                    }
-                }
-                let (refr, key, assign) = match head {
-                    RuleHead::Set { refr, key, .. } => (refr, key.as_ref(), None),
-                    RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
-                        (refr, None, assign.as_ref())
-                    }
-                };
-                let mut values = indices(refr);
-                values.extend(key.map(|key| &**key));
-                values.extend(assign.map(|assign| &*assign.value));
-                for value in values {
-                    self.expression(value);
-                }
-            }
-        }
-    }
-
-    fn query(&mut self, query: &Query) {
-        // A statement may come before the one that gives its variable a value.
-        for _ in 0..2 {
-            for statement in &query.stmts {
-                self.aliases_of(&statement.literal);
-            }
-        }
-        for statement in &query.stmts {
-            for with in &statement.with_mods {
-                self.expression(&with.r#as);
-            }
-            match &statement.literal {
-                Literal::SomeVars { .. } => {}
-                Literal::SomeIn { collection, .. } => self.expression(collection),
-                Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => self.expression(expr),
-                Literal::Every {
-                    value,
-                    domain,
-                    query,
-                    ..
-                } => {
-                    self.expression(domain);
-                    let item = self.path(domain).map(item);
-                    self.alias(value.text(), item);
-                    self.query(query);
-                }
-            }
-        }
-    }
-
     fn aliases_of(&mut self, literal: &Literal) {
         match literal {
             Literal::SomeIn {
@@ -261,26 +205,38 @@ impl Reader {
             _ => None,
         }
     }
+}
 
-    fn expression(&mut self, expression: &Expr) {
-        match expression {
-            Expr::RefDot { .. } | Expr::RefBrack { .. } => {
-                if let Some(path) = self.path(expression) {
-                    let place = first_place(expression, expression.span());
-                    self.outline.inputs.push((path, place));
-                    return indices_of(expression)
-                        .into_iter()
-                        .for_each(|it| self.expression(it));
-                }
+impl<'m> Walker<'m> for Reader {
+    fn query(&mut self, query: &'m Query) {
+        // A statement may come before the one that gives its variable a value.
+        for _ in 0..2 {
+            for statement in &query.stmts {
+                self.aliases_of(&statement.literal);
             }
-            Expr::ArrayCompr { query, .. }
-            | Expr::SetCompr { query, .. }
-            | Expr::ObjectCompr { query, .. } => self.query(query),
-            _ => self.outline.texts.extend(literal(expression)),
         }
-        for part in parts(expression) {
-            self.expression(part);
+        for statement in &query.stmts {
+            if let Literal::Every { value, domain, .. } = &statement.literal {
+                let item = self.path(domain).map(item);
+                self.alias(value.text(), item);
+            }
+            self.statement(statement);
         }
+    }
+
+    fn expression(&mut self, expression: &'m Expr) {
+        if let Expr::RefDot { .. } | Expr::RefBrack { .. } = expression
+            && let Some(path) = self.path(expression)
+        {
+            let place = first_place(expression, expression.span());
+            self.outline.inputs.push((path, place));
+            for index in indices_of(expression) {
+                self.expression(index);
+            }
+            return;
+        }
+        self.outline.texts.extend(literal(expression));
+        walk::expression(self, expression);
     }
 }
 

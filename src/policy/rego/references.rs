@@ -11,7 +11,7 @@ use regorus::unstable::{
 };
 
 use super::builtins;
-use super::parts::parts;
+use super::walk::{comprehended, head_values, parts};
 
 /// A path below `data`: of a rule, or as far as the one of a reference is known.
 pub(super) type Path = Vec<String>;
@@ -203,21 +203,9 @@ impl Reader<'_> {
     }
 
     fn head_values(&mut self, head: &RuleHead) {
-        let (refr, assign) = match head {
-            RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
-                (refr, assign.as_ref())
-            }
-            RuleHead::Set { refr, key, .. } => {
-                if let Some(key) = key {
-                    self.expression(key);
-                }
-                (refr, None)
-            }
-        };
-        for index in ground(refr).1 {
-            self.expression(index);
+        for value in head_values(head) {
+            self.expression(value);
         }
-        self.assigned(assign);
     }
 
     fn assigned(&mut self, assign: Option<&RuleAssign>) {
@@ -293,13 +281,13 @@ impl Reader<'_> {
     }
 
     fn expression(&mut self, expression: &Expr) {
+        if let Some(query) = comprehended(expression) {
+            return self.inner(query, &parts(expression), []);
+        }
         match expression {
             Expr::Var { .. } | Expr::RefDot { .. } | Expr::RefBrack { .. } => {
                 self.reference(expression, None);
             }
-            Expr::ArrayCompr { query, .. }
-            | Expr::SetCompr { query, .. }
-            | Expr::ObjectCompr { query, .. } => self.inner(query, &parts(expression), []),
             Expr::Call { fcn, params, .. } => {
                 self.reference(fcn, Some(params.len()));
                 let name = ground(fcn).0.join(".");

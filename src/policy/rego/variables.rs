@@ -22,9 +22,8 @@ use regorus::unstable::{
 };
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
-use super::heads::indices;
-use super::parts::parts;
 use super::references::names;
+use super::walk::{comprehended, head_values, parts};
 
 /// Returns the text of a module in which variables are what they are in OPA, or `None` if it has none that may differ.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
@@ -58,7 +57,7 @@ fn kept<'m>(head: &'m RuleHead, bodies: &[RuleBody]) -> HashSet<&'m str> {
     }
     // Bodies without `else` share the head, where a name must mean the same for all of them.
     if bodies.iter().skip(1).any(|body| !body.is_else) {
-        waiting.extend(head_expressions(head));
+        waiting.extend(head_values(head));
     }
     let mut kept = HashSet::new();
     while let Some(expression) = waiting.pop() {
@@ -68,19 +67,6 @@ fn kept<'m>(head: &'m RuleHead, bodies: &[RuleBody]) -> HashSet<&'m str> {
         waiting.extend(parts(expression));
     }
     kept
-}
-
-/// Returns what a head takes its value from: what is in the brackets of its name, its key, its value.
-fn head_expressions(head: &RuleHead) -> Vec<&Expr> {
-    let (name, value) = match head {
-        RuleHead::Set { refr, key, .. } => (refr, key.as_ref()),
-        RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
-            (refr, assign.as_ref().map(|assign| &assign.value))
-        }
-    };
-    let mut expressions = indices(name);
-    expressions.extend(value.map(|value| &**value));
-    expressions
 }
 
 struct Scopes<'m, 'e> {
@@ -116,7 +102,7 @@ impl<'m> Scopes<'m, '_> {
     }
 
     fn head(&mut self, head: &'m RuleHead) {
-        for expression in head_expressions(head) {
+        for expression in head_values(head) {
             self.expression(expression);
         }
     }
@@ -237,13 +223,11 @@ impl<'m> Scopes<'m, '_> {
     }
 
     fn expression(&mut self, expression: &'m Expr) {
+        if let Some(query) = comprehended(expression) {
+            return self.query(query, |scopes| scopes.parts(expression));
+        }
         match expression {
             Expr::Var { span, .. } => self.mark(span),
-            Expr::ArrayCompr { query, .. }
-            | Expr::SetCompr { query, .. }
-            | Expr::ObjectCompr { query, .. } => {
-                self.query(query, |scopes| scopes.parts(expression));
-            }
             Expr::Call {
                 span, fcn, params, ..
             } => {

@@ -5,6 +5,7 @@
 //! references; see [`crate::selection::reference`].
 
 mod block;
+mod by_id;
 mod declared;
 mod instances;
 mod names;
@@ -16,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 pub(crate) use block::{Declared, FOR_EACH, attempts, from_block};
+pub use by_id::StacksById;
 pub(crate) use declared::{declared, declared_with};
 pub(crate) use names::no_each;
 pub use uses::{DataKind, StackUse};

@@ -178,6 +178,18 @@ pub struct SettingsRecord {
     /// Whether the state records the run, if a flag says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<RecordingRecord>,
+    /// Whether inputs become variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<Sharing>,
+}
+
+/// How a run shares outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    On,
+    /// Where there are no outputs, mocks take their place.
+    WithMocks,
 }
 
 /// Whether the state records a run, whatever its command is.

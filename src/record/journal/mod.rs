@@ -36,7 +36,7 @@ pub use self::evaluated::{
 };
 pub use self::header::{
     Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
-    SettingsRecord, TagLimitRecord, UncommittedFile, arguments,
+    SettingsRecord, Sharing, TagLimitRecord, UncommittedFile, arguments,
 };
 pub use self::header::{AskedRecord, PLAN_FOLLOW_UPS, PoliciesRecord};
 pub use self::lock::{LockHolder, Locking, ProjectLock};

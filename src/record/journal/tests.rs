@@ -41,6 +41,7 @@ fn header(run: &str, command: &str) -> Header {
             changes_exit_codes: None,
             detailed_exit_code: false,
             recording: None,
+            sharing: None,
         },
         base: None,
         head: None,

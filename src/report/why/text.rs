@@ -62,14 +62,15 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
 
 /// Writes the data of other stacks that the stack uses.
 fn uses(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
-    let uses = &story.stack().uses;
-    if uses.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "it uses data of")?;
+    let uses = story.stack().uses.iter().filter(|it| it.kind.is_data());
     let sources = &story.question.project.sources;
     let line = |it: &StackUse| format!("{}, {} {}", it.stack, it.kind, sources.line(it.span));
-    lines(out, uses.iter().map(line).map(SectionLine::One))
+    let mut uses = uses.map(line).map(SectionLine::One).peekable();
+    if uses.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(out, "\nit uses data of")?;
+    lines(out, uses)
 }
 
 /// An entry of a section: one line, or a line with others that belong to it.

@@ -1,10 +1,10 @@
 //! Before and after what removed stacks are destroyed.
 
 use super::{
-    APPROVED, acts, applied, declare, done, entry, fails, forget_log, hook, keys, operations,
-    planned, remove, unhook, want, world,
+    APPROVED, acts, applied, applied_of, declare, done, entry, fails, forget_log, hook, keys,
+    operations, planned, prepared, remove, unhook, want, world,
 };
-use crate::support::Repository;
+use crate::support::{Repository, Sandbox};
 
 /// The block of a stack that runs after another.
 fn after(path: &str) -> String {
@@ -68,6 +68,28 @@ fn removal_destroys_dependents_first_in_parallel() {
         acts(&repository),
         ["destroy /c", "destroy /b", "destroy /a"]
     );
+}
+
+#[test]
+fn removal_destroys_the_users_of_data_first() {
+    let uses = |sandbox: &Sandbox, path: &str, id: &str| {
+        let text = format!(
+            "input \"x\" {{\n  backend = \"b\"\n  from_stack_id = \"{id}\"\n  value = 1\n}}\n"
+        );
+        sandbox.write(&format!("{path}/inputs.tm"), text);
+    };
+    let sandbox = prepared(&[
+        ("/a", ""),
+        ("/b", "id = \"b\""),
+        ("/c", "id = \"c\""),
+        ("/d", ""),
+        ("/z", ""),
+    ]);
+    uses(&sandbox, "/a", "b");
+    uses(&sandbox, "/d", "c");
+    let repository = applied_of(sandbox);
+    remove(&repository, "a b c d");
+    carried_out(&repository, &["-/a", "-/b", "-/d", "-/c"]);
 }
 
 #[test]

@@ -138,11 +138,28 @@ impl Generator {
             "input.numbers",
             "input.stacks[_].labels",
             "input.absent",
+            "input.none",
+            "input.text",
         ])
     }
 
+    /// Returns a set, an object or a list with such.
+    fn composite(&mut self) -> String {
+        let anything = self.any();
+        match self.random.below(8) {
+            0 => format!("{{{anything}}}"),
+            1 => format!("{{{anything}, {{\"a\": 1}}, {{1}}}}"),
+            2 => format!("{{\"a\": {anything}}}"),
+            3 => format!("[{{{anything}}}, {{}}]"),
+            4 => "{\"a\": {1}}".to_owned(),
+            5 => "{{\"a\": {1}}, {\"a\": {\"b\": 1}}, [{}], [{1}]}".to_owned(),
+            6 => format!("{{x1 | some x1 in [{{1}}, {{\"a\": 1}}, {anything}]}}"),
+            _ => self.random.one_of(&["{1}", "{1, 2.5}", "{2}"]).to_owned(),
+        }
+    }
+
     fn statement(&mut self, depth: usize) -> String {
-        match self.random.below(14) {
+        match self.random.below(15) {
             0 | 1 => {
                 let collection = self.collection();
                 let name = self.fresh();
@@ -210,19 +227,40 @@ impl Generator {
                 )
             }
             11 | 12 => self.lookup(),
+            13 => {
+                let collection = self.composite();
+                let name = self.fresh();
+                self.variables.push(name.clone());
+                format!("some {name} in {collection}; {name} != \"none\"")
+            }
             _ => self.condition(depth),
         }
     }
 
     /// Returns statements that look for a stack by something in it.
     fn lookup(&mut self) -> String {
-        let name = self.fresh();
-        let taken = if self.random.below(2) == 0 {
-            format!("some {name} in input.stacks")
+        let (mut name, number) = (self.fresh(), self.fresh());
+        let declared = if self.random.below(3) > 0 {
+            format!("some {number}; ")
         } else {
-            format!("{name} := input.stacks[_]")
+            String::new()
         };
-        self.variables.push(name.clone());
+        let taken = match self.random.below(4) {
+            0 => format!("some {name} in input.stacks; "),
+            1 => format!("{name} := input.stacks[_]; "),
+            2 => {
+                self.variables.push(number.clone());
+                format!("{declared}{name} := input.stacks[{number}]; ")
+            }
+            _ => {
+                self.variables.push(number.clone());
+                name = format!("input.stacks[{number}]");
+                declared
+            }
+        };
+        if !name.contains('.') {
+            self.variables.push(name.clone());
+        }
         let wanted = self.random.one_of(&[
             "\"prod\"",
             "sprintf(\"after:%s\", [input.by.y.id])",
@@ -259,7 +297,7 @@ impl Generator {
                 format!("{label} := {name}.labels[_]; {parts} := {split}; {wanted} == {parts}[_]")
             }
         };
-        format!("{taken}; {found}")
+        format!("{taken}{found}")
     }
 
     fn condition(&mut self, depth: usize) -> String {
@@ -268,7 +306,7 @@ impl Generator {
         } else {
             self.term(depth)
         };
-        match self.random.below(8) {
+        match self.random.below(9) {
             0 => left,
             1 => format!("{left} in {}", self.collection().replace("[_]", "[0]")),
             2 => format!("startswith({}, \"a\")", self.any()),
@@ -279,6 +317,10 @@ impl Generator {
                 self.any()
             ),
             4 => format!("is_string({left})"),
+            5 => {
+                let operator = self.random.one_of(&["<", "<=", ">", ">=", "=="]);
+                format!("{} {operator} {}", self.composite(), self.composite())
+            }
             _ => {
                 let right = self.term(depth);
                 format!(
@@ -294,7 +336,8 @@ impl Generator {
             return self.leaf();
         }
         let inner = depth - 1;
-        match self.random.below(15) {
+        let kind = self.random.below(19);
+        match kind {
             0 => format!("count({})", self.any()),
             1 => format!(
                 "({} {} {})",
@@ -355,8 +398,71 @@ impl Generator {
                 self.random.one_of(&["md5", "sha1", "sha256", "sha512"]),
                 self.any()
             ),
+            14..=17 => self.operation(kind),
             _ if self.variables.iter().any(|name| name == "s") => self.leaf(),
             _ => format!("{}({})", self.random.one_of(&["f", "g"]), self.term(inner)),
+        }
+    }
+
+    /// Returns an operation with sets, or a call of a function of texts.
+    fn operation(&mut self, kind: usize) -> String {
+        match kind {
+            14 => {
+                let right = if self.random.below(2) == 0 {
+                    self.any()
+                } else {
+                    self.composite()
+                };
+                let operator = self.random.one_of(&["|", "&", "-"]);
+                format!("({} {operator} {right})", self.composite())
+            }
+            15 => format!(
+                "{}({})",
+                self.random
+                    .one_of(&["sort", "max", "min", "json.marshal", "count"]),
+                self.composite()
+            ),
+            16 => {
+                let patterns = [
+                    "`[a-e]*`",
+                    "`-`",
+                    "`(e)(u)?`",
+                    "`{`",
+                    "``",
+                    "`t-|\\b`",
+                    "input.text",
+                ];
+                let pattern = self.random.one_of(&patterns);
+                match self.random.below(4) {
+                    0 => format!("regex.split({pattern}, {})", self.any()),
+                    1 => format!("regex.replace({}, {pattern}, `<$1${{2}}$$>`)", self.any()),
+                    2 => format!("regex.find_n({pattern}, {}, {})", self.any(), self.any()),
+                    _ => format!(
+                        "regex.find_all_string_submatch_n({pattern}, {}, {})",
+                        self.any(),
+                        self.random.one_of(&["-1", "0", "2"])
+                    ),
+                }
+            }
+            _ => match self.random.below(6) {
+                0 => format!(
+                    "glob.match({}, {}, {})",
+                    self.random.one_of(&[
+                        "\"net-*\"",
+                        "\"*-*-?\"",
+                        "\"{net,app}*\"",
+                        "\"[a-n]*\"",
+                        "\"**1\""
+                    ]),
+                    self.random.one_of(&["[]", "null", "[\"-\"]"]),
+                    self.any()
+                ),
+                1 => format!("substring({}, {}, {})", self.any(), self.any(), self.any()),
+                2 => format!("strings.count({}, {})", self.any(), self.any()),
+                3 => format!("urlquery.encode({})", self.any()),
+                4 => format!("indexof_n({}, {})", self.any(), self.any()),
+                _ => format!("semver.compare(\"v1.2.3\", {})", self.any()),
+            },
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use regorus::Value;
 
-use super::written::{quoted, write_value};
+use super::written::{number, quoted, write_value};
 
 /// Returns the text of a format and its arguments; `None` for what is no format.
 pub(super) fn sprintf(arguments: &[Value]) -> Option<Value> {
@@ -43,7 +43,7 @@ fn argument(value: &Value) -> Option<Argument> {
     Some(match value {
         Value::String(text) => Argument::Text(text.to_string()),
         Value::Number(_) => {
-            let text = serde_json::to_string(value).ok()?;
+            let text = number(value)?;
             match text.parse() {
                 Ok(integer) => Argument::Integer(integer),
                 Err(_) => Argument::Float(text.parse().ok()?),
@@ -338,7 +338,10 @@ fn integer(spec: &Spec, number: i128, verb: char) -> Option<String> {
 fn character(spec: &Spec, number: i128, verb: char) -> String {
     let code = u32::try_from(number).ok();
     if verb == 'U' {
-        let code = format!("U+{:04X}", number.unsigned_abs());
+        // A negative number is shown with the digits of 64 bits.
+        let code = i64::try_from(number)
+            .map_or(number.unsigned_abs(), |it| u128::from(it.cast_unsigned()));
+        let code = format!("U+{code:04X}");
         return spaced(spec, &code);
     }
     let character = code

@@ -3,7 +3,14 @@
 //! As in OPA, what fails in a function is undefined.
 
 mod format;
+mod globs;
+mod library;
+pub(super) mod operators;
+mod order;
 pub(super) mod regexes;
+mod texts;
+mod trees;
+mod versions;
 mod written;
 
 use std::collections::BTreeSet;
@@ -12,7 +19,6 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use regorus::{Engine, Value};
 
-use super::arithmetic;
 use crate::policy::Dialect;
 
 /// Functions that only Rego v0 has.
@@ -33,8 +39,20 @@ type Function = fn(&[Value]) -> Option<Value>;
 
 /// Adds the functions of this version of the language.
 pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
-    let mut functions: Vec<(&str, u8, Function)> = vec![
-        (arithmetic::FUNCTION, 3, arithmetic::arithmetic),
+    let old = old().into_iter().filter(|_| dialect == Dialect::V0);
+    for (name, n_arguments, function) in functions().into_iter().chain(old) {
+        let call =
+            move |arguments: Vec<Value>| Ok(function(&arguments).unwrap_or(Value::Undefined));
+        engine.add_extension(name.to_owned(), n_arguments, Box::new(call))?;
+    }
+    Ok(())
+}
+
+/// Returns the functions of every version, each with its name and the number of its arguments.
+fn functions() -> Vec<(&'static str, u8, Function)> {
+    vec![
+        (operators::OPERATOR, 3, operators::operator),
+        (operators::COLLECTION, 2, operators::collection),
         ("array.flatten", 1, flatten),
         ("crypto.md5", 1, |it| {
             Some(digest::<md5::Md5>(&it[0])?.into())
@@ -49,7 +67,31 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         ("crypto.sha256", 1, |it| {
             Some(digest::<sha2::Sha256>(&it[0])?.into())
         }),
-        ("indexof", 2, index_of),
+        ("base64.is_valid", 1, |it| {
+            library::is_valid("base64.is_valid", it)
+        }),
+        ("base64.decode", 1, library::base64_decode),
+        ("base64url.decode", 1, library::base64url_decode),
+        ("ceil", 1, operators::ceil),
+        ("floor", 1, operators::floor),
+        ("format_int", 2, library::format_int),
+        ("glob.match", 3, globs::is_match),
+        ("glob.quote_meta", 1, globs::quote_meta),
+        ("graph.reachable_paths", 2, trees::reachable_paths),
+        ("indexof", 2, texts::index_of),
+        ("indexof_n", 2, texts::index_of_n),
+        ("json.filter", 2, trees::filter),
+        ("json.is_valid", 1, |it| {
+            library::is_valid("json.is_valid", it)
+        }),
+        ("json.marshal", 1, written::json),
+        ("json.remove", 2, trees::remove),
+        ("lower", 1, texts::lower),
+        ("max", 1, order::max),
+        ("min", 1, order::min),
+        ("net.cidr_is_valid", 1, |it| {
+            library::is_valid("net.cidr_is_valid", it)
+        }),
         ("numbers.range_step", 3, range_step),
         ("object.subset", 2, |it| {
             is_subset(&it[0], &it[1]).map(Value::from)
@@ -65,36 +107,51 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
         }),
         ("regex.match", 2, regexes::is_match),
         ("regex.replace", 3, regexes::replace),
+        ("product", 1, operators::product),
         ("regex.split", 2, regexes::split),
+        ("regex.template_match", 4, regexes::template_match),
+        ("semver.compare", 2, versions::compare),
+        ("semver.is_valid", 1, |it| Some(versions::is_valid(it))),
+        ("sort", 1, order::sort),
         ("sprintf", 2, format::sprintf),
-        ("urlquery.decode", 1, url_decode),
-    ];
-    if dialect == Dialect::V0 {
-        functions.extend([
-            ("all", 1, all as Function),
-            ("any", 1, any),
-            ("cast_array", 1, cast_array),
-            ("cast_boolean", 1, |it| {
-                only(it, |it| matches!(it, Value::Bool(_)))
-            }),
-            ("cast_null", 1, |it| only(it, |it| *it == Value::Null)),
-            ("cast_object", 1, |it| {
-                only(it, |it| matches!(it, Value::Object(_)))
-            }),
-            ("cast_set", 1, cast_set),
-            ("cast_string", 1, |it| {
-                only(it, |it| matches!(it, Value::String(_)))
-            }),
-            ("re_match", 2, regexes::is_match),
-            ("set_diff", 2, set_diff),
-        ]);
-    }
-    for (name, n_arguments, function) in functions {
-        let call =
-            move |arguments: Vec<Value>| Ok(function(&arguments).unwrap_or(Value::Undefined));
-        engine.add_extension(name.to_owned(), n_arguments, Box::new(call))?;
-    }
-    Ok(())
+        ("strings.count", 2, texts::count),
+        ("strings.replace_n", 2, library::replace_n),
+        ("sum", 1, operators::sum),
+        ("time.parse_duration_ns", 1, library::parse_duration),
+        ("time.parse_rfc3339_ns", 1, library::parse_rfc3339),
+        ("to_number", 1, library::to_number),
+        ("substring", 3, texts::substring),
+        ("upper", 1, texts::upper),
+        ("urlquery.decode", 1, texts::url_decode),
+        ("urlquery.decode_object", 1, texts::url_decode_object),
+        ("urlquery.encode", 1, texts::url_encode),
+        ("urlquery.encode_object", 1, texts::url_encode_object),
+        ("yaml.is_valid", 1, |it| {
+            library::is_valid("yaml.is_valid", it)
+        }),
+    ]
+}
+
+/// Returns those that only Rego v0 has.
+fn old() -> Vec<(&'static str, u8, Function)> {
+    vec![
+        ("all", 1, all),
+        ("any", 1, any),
+        ("cast_array", 1, cast_array),
+        ("cast_boolean", 1, |it| {
+            only(it, |it| matches!(it, Value::Bool(_)))
+        }),
+        ("cast_null", 1, |it| only(it, |it| *it == Value::Null)),
+        ("cast_object", 1, |it| {
+            only(it, |it| matches!(it, Value::Object(_)))
+        }),
+        ("cast_set", 1, cast_set),
+        ("cast_string", 1, |it| {
+            only(it, |it| matches!(it, Value::String(_)))
+        }),
+        ("re_match", 2, regexes::is_match),
+        ("set_diff", 2, set_diff),
+    ]
 }
 
 fn items(value: &Value) -> Option<Vec<&Value>> {
@@ -197,19 +254,6 @@ fn range_step(arguments: &[Value]) -> Option<Value> {
     Some(numbers.into())
 }
 
-/// Returns the position of a text in another one, in characters from 0, or -1. It is undefined for an empty one.
-fn index_of(arguments: &[Value]) -> Option<Value> {
-    let (Value::String(text), Value::String(wanted)) = (&arguments[0], &arguments[1]) else {
-        return None;
-    };
-    if wanted.is_empty() {
-        return None;
-    }
-    let position = text.find(&**wanted).map(|at| text[..at].chars().count());
-    let position = position.and_then(|position| i64::try_from(position).ok());
-    Some(position.unwrap_or(-1).into())
-}
-
 /// Returns whether all of a value is in another one. The elements of a list must follow each other there.
 fn is_subset(whole: &Value, part: &Value) -> Option<bool> {
     let is_in = |(key, value): (&Value, &Value), whole: &Value| {
@@ -228,25 +272,4 @@ fn is_subset(whole: &Value, part: &Value) -> Option<bool> {
         }
         _ => return None,
     })
-}
-
-/// Decodes what is in the query of a URL; undefined if it has a `%` without two digits.
-fn url_decode(arguments: &[Value]) -> Option<Value> {
-    let Value::String(text) = &arguments[0] else {
-        return None;
-    };
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            other => other,
-        });
-    }
-    Some(String::from_utf8_lossy(&bytes).as_ref().into())
 }

@@ -31,8 +31,12 @@ fn translated(pattern: &str) -> Result<String, String> {
     let mut rest = pattern.chars().peekable();
     // What comes first in a class may be a bracket that does not close it.
     let (mut is_class, mut is_first) = (false, false);
+    // Of the character before: whether it repeats something, and whether it makes a repetition lazy.
+    let (mut repeats, mut is_lazy) = (false, false);
     while let Some(character) = rest.next() {
         let was_first = std::mem::take(&mut is_first);
+        let repeated = std::mem::take(&mut repeats);
+        let was_lazy = std::mem::take(&mut is_lazy);
         match character {
             '\\' => match rest.next() {
                 Some('d') => out += "[0-9]",
@@ -42,9 +46,24 @@ fn translated(pattern: &str) -> Result<String, String> {
                 Some('s') => out += r"[\t\n\f\r ]",
                 Some('S') => out += r"[^\t\n\f\r ]",
                 Some('b') if !is_class => out += r"(?-u:\b)",
-                Some(
-                    other @ ('B' | 'C' | 'Q' | 'E' | 'u' | 'U' | '<' | '>' | '8' | '9' | '0'..='7'),
-                ) => {
+                Some('Q') => {
+                    let quoted: String = rest.clone().collect();
+                    let quoted = quoted.split("\\E").next().unwrap_or_default();
+                    out += &regex::escape(quoted);
+                    rest.by_ref()
+                        .take(quoted.chars().count() + 2)
+                        .for_each(drop);
+                }
+                Some(named @ ('p' | 'P' | 'x')) if rest.peek() == Some(&'{') => {
+                    out.extend(['\\', named]);
+                    for inner in rest.by_ref() {
+                        out.push(inner);
+                        if inner == '}' {
+                            break;
+                        }
+                    }
+                }
+                Some(other @ ('B' | 'C' | 'E' | 'u' | 'U' | '<' | '>' | '8' | '9' | '0'..='7')) => {
                     return Err(format!("`\\{other}` is not supported"));
                 }
                 Some(other) => out.extend(['\\', other]),
@@ -72,6 +91,28 @@ fn translated(pattern: &str) -> Result<String, String> {
             // In a class these have a meaning of their own only to the library.
             '[' | '&' | '~' if is_class => out.extend(['\\', character]),
             '-' if is_class && rest.peek() == Some(&'-') => out += r"\-",
+            '?' if !is_class && repeated => {
+                is_lazy = true;
+                out.push('?');
+            }
+            '*' | '+' | '?' if !is_class => {
+                if repeated || was_lazy {
+                    return Err("a repetition is repeated".to_owned());
+                }
+                repeats = true;
+                out.push(character);
+            }
+            '{' if !is_class => match repetition(rest.clone())? {
+                Some(_) if repeated || was_lazy => {
+                    return Err("a repetition is repeated".to_owned());
+                }
+                Some(length) => {
+                    repeats = true;
+                    out.push('{');
+                    out.extend(rest.by_ref().take(length));
+                }
+                None => out += r"\{",
+            },
             '(' if !is_class && rest.peek() == Some(&'?') => {
                 let mut ahead = rest.clone().skip(1);
                 let mut flags = ahead
@@ -87,6 +128,27 @@ fn translated(pattern: &str) -> Result<String, String> {
     }
     Ok(out)
 }
+
+/// Returns how long the rest of `{1,2}` is, if these characters are it.
+fn repetition(rest: impl Iterator<Item = char>) -> Result<Option<usize>, String> {
+    let rest: String = rest.take(MAX_DIGITS).collect();
+    let Some((inside, _)) = rest.split_once('}') else {
+        return Ok(None);
+    };
+    let (least, most) = inside.split_once(',').unwrap_or((inside, ""));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    if !is_number(least) || !most.is_empty() && !is_number(most) {
+        return Ok(None);
+    }
+    let is_small = |text: &&str| text.is_empty() || text.parse().is_ok_and(|it: u32| it <= 1000);
+    if ![least, most].iter().all(is_small) {
+        return Err("nothing may be repeated more than 1000 times".to_owned());
+    }
+    Ok(Some(inside.chars().count() + 1))
+}
+
+/// How long what is in the braces of a repetition may be.
+const MAX_DIGITS: usize = 32;
 
 fn text(value: &Value) -> Option<&str> {
     value.as_string().ok().map(AsRef::as_ref)
@@ -152,17 +214,96 @@ pub(super) fn replace(arguments: &[Value]) -> Option<Value> {
     let (regex, by) = (regex(&arguments[1])?, text(&arguments[2])?);
     let before = text(&arguments[0])?;
     let replaced = if by.contains('$') {
-        regex.replace_all(before, by)
+        regex.replace_all(before, |found: &Captures<'_>| expanded(by, found))
     } else {
         regex.replace_all(before, NoExpand(by))
     };
     Some(replaced.as_ref().into())
 }
 
+/// Returns a text with the groups of a match that it names: `$1`, `${name}`. Anything else after `$` stands for itself.
+fn expanded(mut by: &str, found: &Captures<'_>) -> String {
+    let mut out = String::new();
+    while let Some((before, after)) = by.split_once('$') {
+        out += before;
+        by = after;
+        if let Some(after) = after.strip_prefix('$') {
+            (out, by) = (out + "$", after);
+            continue;
+        }
+        let is_braced = after.starts_with('{');
+        let inside = after.strip_prefix('{').unwrap_or(after);
+        let is_name = |character: char| character == '_' || character.is_alphanumeric();
+        let end = inside.find(|it| !is_name(it)).unwrap_or(inside.len());
+        let (name, rest) = inside.split_at(end);
+        let rest = if is_braced {
+            rest.strip_prefix('}')
+        } else {
+            Some(rest)
+        };
+        let Some(rest) = rest.filter(|_| !name.is_empty()) else {
+            out.push('$');
+            continue;
+        };
+        by = rest;
+        let is_number = name == "0" || !name.starts_with('0');
+        let group = match name.parse() {
+            Ok(number) if is_number => found.get(number),
+            _ => found.name(name),
+        };
+        out += group.map_or("", |it| it.as_str());
+    }
+    out + by
+}
+
+/// The function `regex.split`, as Go has it: an empty match at the beginning splits nothing off.
 pub(super) fn split(arguments: &[Value]) -> Option<Value> {
-    let regex = regex(&arguments[0])?;
-    let parts = regex.split(text(&arguments[1])?);
-    Some(Value::from(parts.map(Value::from).collect::<Vec<Value>>()))
+    let (regex, text) = (regex(&arguments[0])?, text(&arguments[1])?);
+    let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
+    let is_whole = text.is_empty() && !regex.as_str().is_empty();
+    for found in regex.find_iter(text).filter(|_| !is_whole) {
+        end = found.start();
+        if found.end() != 0 {
+            parts.push(Value::from(&text[begin..end]));
+        }
+        begin = found.end();
+    }
+    if end != text.len() || is_whole {
+        parts.push(Value::from(&text[begin..]));
+    }
+    Some(Value::from(parts))
+}
+
+/// The function `regex.template_match`: a text with regexes between two delimiters.
+pub(super) fn template_match(arguments: &[Value]) -> Option<Value> {
+    let [template, matched, open, close] = [0, 1, 2, 3].map(|number| text(&arguments[number]));
+    let (template, [open, close]) = (template?, [open?, close?]);
+    if open.len() != 1 || close.len() != 1 {
+        return None;
+    }
+    let mut pattern = "^".to_owned();
+    let (mut depth, mut begin) = (0_usize, 0);
+    for (at, character) in template.char_indices() {
+        let delimiter = &template[at..at + character.len_utf8()];
+        if delimiter == open {
+            if depth == 0 {
+                pattern += &regex::escape(&template[begin..at]);
+                begin = at + 1;
+            }
+            depth += 1;
+        } else if delimiter == close {
+            depth = depth.checked_sub(1)?;
+            if depth == 0 {
+                let inner = &template[begin..at];
+                compiled(&format!("^{inner}$")).ok()?;
+                pattern += &format!("({inner})");
+                begin = at + 1;
+            }
+        }
+    }
+    pattern += &regex::escape(&template[begin..]);
+    let regex = compiled(&(pattern + "$")).ok().filter(|_| depth == 0)?;
+    Some(regex.is_match(matched?).into())
 }
 
 #[cfg(test)]
@@ -178,6 +319,8 @@ mod tests {
         assert_eq!(is_match(r"^[^\d]$", "٣"), Ok(true));
         assert_eq!(is_match("^.{1,1000}$", &"ü".repeat(1000)), Ok(true));
         assert_eq!(is_match("^[]a&&]+$", "]&a"), Ok(true));
+        assert_eq!(is_match(r"^\p{L}\x{41}[\p{L}]{2}{$", "éAüe{"), Ok(true));
+        assert_eq!(is_match(r"^\Qa.*\E+$", "a.**"), Ok(true));
         assert_eq!(is_match("^[[:alpha:][]+$", "[a"), Ok(true));
         assert!(is_match("(?x) a", "a").is_err());
         assert!(is_match("(", "a").is_err());

@@ -18,6 +18,7 @@ use super::policy_flags::PolicyFlags;
 use super::record_flags::RecordArgs;
 use super::recorded::{RECORDED, SELECTION};
 use super::safeguard_flags::SafeguardArgs;
+use super::sharing_flags::SharingArgs;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 
@@ -150,6 +151,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) events: EventArgs,
+
+    #[command(flatten)]
+    pub(crate) sharing: SharingArgs,
 
     #[command(flatten)]
     pub(crate) resume: ResumeArgs,

@@ -13,6 +13,7 @@ pub(super) mod recorded;
 mod report;
 pub(super) mod safeguard_flags;
 pub(super) mod safeguards;
+mod sharing_flags;
 mod stray_flags;
 
 use std::path::PathBuf;

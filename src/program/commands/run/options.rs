@@ -53,6 +53,7 @@ impl RunArgs {
             exit_codes: self.exit_codes.exit_codes(),
             detailed_exit_code: self.exit_codes.detailed_exitcode,
             recording: self.record.recording(),
+            sharing: self.sharing.sharing(),
             ..self.attempts.settings()
         }
     }

@@ -1,0 +1,140 @@
+//! What modules, rules, queries and expressions are made of.
+
+use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead};
+
+use super::heads::indices;
+
+/// Goes through a module. What a method does not do itself, it leaves to the function of the same name.
+pub(super) trait Walker<'m> {
+    fn module(&mut self, module: &'m Module) {
+        for rule in &module.policy {
+            self.rule(rule);
+        }
+    }
+
+    fn rule(&mut self, it: &'m Rule) {
+        rule(self, it);
+    }
+
+    fn query(&mut self, it: &'m Query) {
+        query(self, it);
+    }
+
+    fn statement(&mut self, it: &'m LiteralStmt) {
+        statement(self, it);
+    }
+
+    fn expression(&mut self, it: &'m Expr) {
+        expression(self, it);
+    }
+}
+
+pub(super) fn rule<'m>(walker: &mut (impl Walker<'m> + ?Sized), rule: &'m Rule) {
+    match rule {
+        Rule::Default { value, .. } => walker.expression(value),
+        Rule::Spec { head, bodies, .. } => {
+            for body in bodies {
+                walker.query(&body.query);
+                if let Some(assign) = &body.assign {
+                    walker.expression(&assign.value);
+                }
+            }
+            for value in head_values(head) {
+                walker.expression(value);
+            }
+        }
+    }
+}
+
+pub(super) fn query<'m>(walker: &mut (impl Walker<'m> + ?Sized), query: &'m Query) {
+    for statement in &query.stmts {
+        walker.statement(statement);
+    }
+}
+
+pub(super) fn statement<'m>(walker: &mut (impl Walker<'m> + ?Sized), statement: &'m LiteralStmt) {
+    for with in &statement.with_mods {
+        walker.expression(&with.r#as);
+    }
+    match &statement.literal {
+        Literal::SomeVars { .. } => {}
+        Literal::SomeIn { collection, .. } => walker.expression(collection),
+        Literal::Expr { expr, .. } | Literal::NotExpr { expr, .. } => walker.expression(expr),
+        Literal::Every { domain, query, .. } => {
+            walker.expression(domain);
+            walker.query(query);
+        }
+    }
+}
+
+pub(super) fn expression<'m>(walker: &mut (impl Walker<'m> + ?Sized), expression: &'m Expr) {
+    if let Some(query) = comprehended(expression) {
+        walker.query(query);
+    }
+    for part in parts(expression) {
+        walker.expression(part);
+    }
+}
+
+/// Returns what a head takes its value from: what is in the brackets of its name, its key, its value.
+pub(super) fn head_values(head: &RuleHead) -> Vec<&Expr> {
+    let (name, value) = match head {
+        RuleHead::Set { refr, key, .. } => (refr, key.as_ref()),
+        RuleHead::Compr { refr, assign, .. } | RuleHead::Func { refr, assign, .. } => {
+            (refr, assign.as_ref().map(|assign| &assign.value))
+        }
+    };
+    let mut values = indices(name);
+    values.extend(value.map(|value| &**value));
+    values
+}
+
+/// Returns the body of a comprehension.
+pub(super) fn comprehended(expression: &Expr) -> Option<&Query> {
+    match expression {
+        Expr::ArrayCompr { query, .. }
+        | Expr::SetCompr { query, .. }
+        | Expr::ObjectCompr { query, .. } => Some(query),
+        _ => None,
+    }
+}
+
+/// Returns the expressions that an expression is made of, without the bodies of comprehensions.
+pub(super) fn parts(expression: &Expr) -> Vec<&Expr> {
+    match expression {
+        Expr::String { .. }
+        | Expr::RawString { .. }
+        | Expr::Number { .. }
+        | Expr::Bool { .. }
+        | Expr::Null { .. }
+        | Expr::Var { .. } => Vec::new(),
+        Expr::Array { items, .. } | Expr::Set { items, .. } => {
+            items.iter().map(|item| &**item).collect()
+        }
+        Expr::Object { fields, .. } => {
+            let fields = fields.iter();
+            fields
+                .flat_map(|(_, key, value)| [&**key, &**value])
+                .collect()
+        }
+        Expr::ArrayCompr { term, .. } | Expr::SetCompr { term, .. } => vec![term],
+        Expr::ObjectCompr { key, value, .. } => vec![key, value],
+        Expr::Call { params, .. } => params.iter().map(|it| &**it).collect(),
+        Expr::UnaryExpr { expr, .. } => vec![expr],
+        Expr::RefDot { refr, .. } => vec![refr],
+        Expr::RefBrack { refr, index, .. } => vec![refr, index],
+        Expr::BinExpr { lhs, rhs, .. }
+        | Expr::BoolExpr { lhs, rhs, .. }
+        | Expr::ArithExpr { lhs, rhs, .. }
+        | Expr::AssignExpr { lhs, rhs, .. } => vec![lhs, rhs],
+        Expr::Membership {
+            key,
+            value,
+            collection,
+            ..
+        } => {
+            let key = key.as_ref().map(|key| &**key);
+            key.into_iter().chain([&**value, &**collection]).collect()
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Shared outputs: what the `input` blocks of a stack name is read before its command, and becomes variables.
+//!
+//! The command of a sharing backend prints the outputs of a stack into a private folder, at the start of
+//! the first turn that needs them, so after the turn of that stack in the same run. No value reaches a
+//! command line, a log, the journal or a message.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::directed::Director;
+use super::event::{Ending, Failure, Outcome};
+use super::execute::{LookupError, Task, UpcomingStep};
+use super::request::TaskFinder;
+use super::state::Findings;
+use super::turn::{Step, TurnIndex};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate};
+use crate::language::function::from_json;
+use crate::language::value::{Value, to_hcl};
+use crate::project::Project;
+use crate::project::attempt::ExitCodes;
+use crate::project::environment::Environment;
+use crate::project::namespaces::ProjectNamespaces;
+use crate::project::sharing::{Input, SharingBackend};
+use crate::project::stack::{StackIndex, StacksById};
+use crate::record::journal::Sharing;
+
+/// The largest size of the outputs of a stack.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The name of the outputs in the value of an input.
+const OUTPUTS: &str = "outputs";
+
+/// The inputs of the stacks of a run.
+#[derive(Debug)]
+pub struct RunInputs<'p> {
+    project: &'p Project,
+    sources: Vec<OutputSource<'p>>,
+    /// The inputs of each stack, each with the position of its source.
+    of_stacks: BTreeMap<StackIndex, Vec<(&'p Input, usize)>>,
+}
+
+/// A stack and the backend that prints its outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SourceKey<'p> {
+    stack: StackIndex,
+    backend: &'p str,
+}
+
+#[derive(Debug)]
+struct OutputSource<'p> {
+    key: SourceKey<'p>,
+    backend: &'p SharingBackend,
+}
+
+impl<'p> RunInputs<'p> {
+    /// Finds the sources of all inputs of some stacks. Adds an error for each input whose backend or stack
+    /// does not exist.
+    pub fn find(
+        project: &'p Project,
+        stacks: &[StackIndex],
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let by_id = StacksById::new(&project.stacks);
+        let namespaces = ProjectNamespaces::new(project, std::iter::empty());
+        let mut inputs = RunInputs {
+            project,
+            sources: Vec::new(),
+            of_stacks: BTreeMap::new(),
+        };
+        let mut known: BTreeMap<SourceKey<'p>, usize> = BTreeMap::new();
+        for &stack in stacks {
+            let directory = project.stacks[stack].path.directory();
+            let Some(scope) = project.scopes.get(directory) else {
+                continue;
+            };
+            let names = namespaces.of_stack(stack);
+            let own = names.of_conditions();
+            for input in &scope.inputs {
+                let text =
+                    |expr| evaluate(expr, &own).map(|value| value.as_str().map(str::to_owned));
+                let found = text(&input.from_stack_id).and_then(|id| {
+                    let named = id.as_deref().and_then(|id| by_id.find(id));
+                    let named = named.ok_or_else(|| {
+                        wrong(
+                            input,
+                            &input.from_stack_id,
+                            "comes from no stack",
+                            "no stack has this id",
+                        )
+                    })?;
+                    let name = text(&input.backend)?;
+                    let backend = name.as_deref().and_then(|name| {
+                        let mut scopes = project.scopes_of(directory);
+                        scopes.find_map(|scope| {
+                            let mut backends = scope.sharing_backends.iter();
+                            backends.find(|backend| backend.name.value == name)
+                        })
+                    });
+                    let backend = backend.ok_or_else(|| {
+                        wrong(
+                            input,
+                            &input.backend,
+                            "has no backend",
+                            "no `sharing_backend` has this name",
+                        )
+                    })?;
+                    Ok((named, backend))
+                });
+                match found {
+                    Ok((stack_of_outputs, backend)) => {
+                        let key = SourceKey {
+                            stack: stack_of_outputs,
+                            backend: &backend.name.value,
+                        };
+                        let next = inputs.sources.len();
+                        let position = *known.entry(key).or_insert(next);
+                        if position == next {
+                            inputs.sources.push(OutputSource { key, backend });
+                        }
+                        let of_stack = inputs.of_stacks.entry(stack).or_default();
+                        of_stack.push((input, position));
+                    }
+                    // Instances share their blocks.
+                    Err(problem) if problems.contains(&problem) => {}
+                    Err(problem) => problems.push(*problem),
+                }
+            }
+        }
+        inputs
+    }
+
+    /// Returns the stacks whose outputs are read.
+    pub fn sources(&self) -> BTreeSet<StackIndex> {
+        self.sources.iter().map(|source| source.key.stack).collect()
+    }
+
+    /// Finds the programs of the backends, given the environments of the stacks whose outputs are read.
+    /// `sequence` has the stack of each turn of the run with this id.
+    ///
+    /// # Errors
+    ///
+    /// The stacks in which a program cannot be run; or, as the second, why there is no private folder.
+    pub fn prepare(
+        self,
+        run: &str,
+        sequence: &[StackIndex],
+        environments: &HashMap<StackIndex, Environment>,
+        sharing: Sharing,
+    ) -> Result<io::Result<SharedInputs<'p>>, BTreeMap<LookupError, Vec<StackIndex>>> {
+        let mut finder = TaskFinder::new(self.project, run);
+        let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
+        let mut tasks = Vec::with_capacity(self.sources.len());
+        for OutputSource { key, backend } in &self.sources {
+            let words: Vec<_> = backend.command.iter().map(Into::into).collect();
+            let environment = environments.get(&key.stack).cloned().unwrap_or_default();
+            match finder.find(key.stack, &words, environment) {
+                Ok(task) => tasks.push(task),
+                Err(error) => missing.entry(error).or_default().push(key.stack),
+            }
+        }
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        Ok(tempfile::Builder::new()
+            .prefix("orch-")
+            .tempdir()
+            .map(|folder| SharedInputs {
+                namespaces: ProjectNamespaces::new(self.project, std::iter::empty()),
+                sequence: sequence.to_vec(),
+                inputs: self,
+                tasks,
+                sharing,
+                folder,
+                known: HashMap::new(),
+                variables: HashMap::new(),
+                reading: HashMap::new(),
+                unread: BTreeSet::new(),
+                mocked: RefCell::default(),
+            }))
+    }
+}
+
+fn wrong(
+    input: &Input,
+    expr: &crate::language::syntax::Expr,
+    what: &str,
+    label: &str,
+) -> Box<Diagnostic> {
+    let message = format!("the input `{}` {what}", input.name.value);
+    Box::new(Diagnostic::error(Code::UnknownReference, message).label(expr.span, label))
+}
+
+/// Reads outputs during a run, and makes variables of them.
+#[derive(Debug)]
+pub struct SharedInputs<'p> {
+    inputs: RunInputs<'p>,
+    namespaces: ProjectNamespaces<'p>,
+    /// The stack of each turn.
+    sequence: Vec<StackIndex>,
+    /// The command of each source.
+    tasks: Vec<Task>,
+    sharing: Sharing,
+    folder: TempDir,
+    /// The outputs that have been read, by source.
+    known: HashMap<usize, Value>,
+    /// The variables of turns that are about to start.
+    variables: HashMap<TurnIndex, Environment>,
+    /// The sources that turns are reading.
+    reading: HashMap<TurnIndex, usize>,
+    /// The stacks whose command did not run, each with the stack whose outputs could not be read.
+    unread: BTreeSet<(StackIndex, StackIndex)>,
+    /// The inputs whose mocks were used.
+    mocked: RefCell<BTreeSet<(StackIndex, String)>>,
+}
+
+impl SharedInputs<'_> {
+    /// Returns the positions of the sources that a turn needs, in order.
+    fn needed(&self, turn: TurnIndex) -> Vec<usize> {
+        let inputs = self
+            .sequence
+            .get(turn.get())
+            .and_then(|stack| self.inputs.of_stacks.get(stack));
+        let positions = inputs.into_iter().flatten().map(|(_, position)| *position);
+        let positions: BTreeSet<usize> = positions.collect();
+        positions.into_iter().collect()
+    }
+
+    /// Returns the steps before the command of each turn, with their tasks.
+    pub fn steps(&self) -> Vec<Vec<(Step, Task)>> {
+        let all: Arc<[i32]> = (1..=255).collect();
+        let turns = (0..self.sequence.len()).map(TurnIndex::new);
+        let steps = turns.map(|turn| {
+            let sources = self.needed(turn).into_iter();
+            let steps = sources.map(|position| {
+                let source = self.inputs.sources[position].key.stack;
+                let name = format!("outputs of {}", self.inputs.project.stacks[source].path);
+                // The exit statuses of the stack's own command mean nothing here.
+                let codes = ExitCodes {
+                    // Without outputs, there are mocks.
+                    success: (self.sharing == Sharing::WithMocks).then(|| all.clone()),
+                    ..ExitCodes::default()
+                };
+                let step = Step::CommandWith(name.into(), Arc::new(codes));
+                let mut task = self.tasks[position].clone();
+                task.answer = Some(self.answer(turn, position));
+                (step, task)
+            });
+            steps.collect()
+        });
+        steps.collect()
+    }
+
+    /// Returns the stacks whose command did not run, each with the stack whose outputs could not be read.
+    pub fn unread(&self) -> &BTreeSet<(StackIndex, StackIndex)> {
+        &self.unread
+    }
+
+    /// Returns the inputs whose mocks were used, each with its stack.
+    pub fn mocked(&self) -> Vec<(StackIndex, String)> {
+        self.mocked.borrow().iter().cloned().collect()
+    }
+
+    fn answer(&self, turn: TurnIndex, position: usize) -> PathBuf {
+        self.folder
+            .path()
+            .join(format!("{}-{position}", turn.get()))
+    }
+
+    /// Reads the outputs that the backend has printed for a turn.
+    fn read(&self, turn: TurnIndex, position: usize) -> Result<Value, String> {
+        let path = self.answer(turn, position);
+        let mut text = String::new();
+        let file = File::open(&path).map_err(|error| error.to_string())?;
+        let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+        // It may hold secrets. A later attempt writes it again.
+        _ = fs::remove_file(&path);
+        read.map_err(|error| error.to_string())?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(format!("they are larger than {} MiB", MAX_BYTES >> 20));
+        }
+        from_json(&text).ok_or_else(|| "they are not JSON".to_owned())
+    }
+
+    /// Returns the variables of a turn whose outputs have been printed.
+    fn evaluate(&mut self, turn: TurnIndex) -> Result<Environment, Failure> {
+        let stack = self.sequence[turn.get()];
+        let has_mocks = self.sharing == Sharing::WithMocks;
+        let mut unread: BTreeMap<usize, String> = BTreeMap::new();
+        for position in self.needed(turn) {
+            if self.known.contains_key(&position) {
+                continue;
+            }
+            match self.read(turn, position) {
+                Ok(outputs) => _ = self.known.insert(position, outputs),
+                Err(why) if has_mocks => _ = unread.insert(position, why),
+                Err(why) => {
+                    let source = self.inputs.sources[position].key.stack;
+                    let path = &self.inputs.project.stacks[source].path;
+                    return Err(Failure::NotStarted(format!(
+                        "the outputs of `{path}` cannot be used: {why}"
+                    )));
+                }
+            }
+        }
+        let namespaces = self.namespaces.of_stack(stack);
+        let own = namespaces.of_conditions();
+        let mut variables = Environment::default();
+        for (input, position) in &self.inputs.of_stacks[&stack] {
+            let name = &input.name.value;
+            let value = match self.known.get(position) {
+                Some(outputs) => evaluate(&input.value, &WithOutputs { own: &own, outputs })
+                    .map_err(|problem| problem.message),
+                None => Err(format!("the outputs cannot be used: {}", unread[position])),
+            };
+            let value = match (value, &input.mock) {
+                (Ok(value), _) => value,
+                (Err(_), Some(mock)) if has_mocks => {
+                    self.mocked.borrow_mut().insert((stack, name.clone()));
+                    evaluate(mock, &own).map_err(|problem| no_value(name, &problem.message))?
+                }
+                (Err(why), _) => return Err(no_value(name, &why)),
+            };
+            variables.insert(format!("TF_VAR_{name}"), Some(to_hcl(&value)));
+        }
+        Ok(variables)
+    }
+}
+
+fn no_value(input: &str, why: &str) -> Failure {
+    Failure::NotStarted(format!("the input `{input}` has no value: {why}"))
+}
+
+impl Director for SharedInputs<'_> {
+    fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
+        let needed = self.needed(step.index);
+        if needed.is_empty() || !step.turn.steps[step.step].is_command() {
+            return Ok(true);
+        }
+        let before = step.turn.steps[..step.step].iter();
+        let number = before.filter(|step| step.is_command()).count();
+        match needed.get(number) {
+            Some(position) => {
+                self.reading.insert(step.index, *position);
+                Ok(!self.known.contains_key(position))
+            }
+            None => {
+                self.reading.remove(&step.index);
+                if number == needed.len() {
+                    let variables = self.evaluate(step.index)?;
+                    self.variables.insert(step.index, variables);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn amend(&self, turn: TurnIndex, task: &mut Task) {
+        if task.answer.is_none()
+            && let Some(variables) = self.variables.get(&turn)
+        {
+            let variables = variables.iter();
+            task.environment
+                .extend(variables.map(|(name, value)| (name.clone(), value.clone())));
+        }
+    }
+
+    fn ended(&mut self, ending: &Ending) -> Option<Findings> {
+        self.variables.remove(&ending.turn);
+        if let Some(position) = self.reading.remove(&ending.turn)
+            && matches!(ending.outcome, Outcome::Failed(_))
+        {
+            let source = self.inputs.sources[position].key.stack;
+            self.unread
+                .insert((self.sequence[ending.turn.get()], source));
+        }
+        None
+    }
+}
+
+/// The names of a stack, and the outputs of another one.
+struct WithOutputs<'a> {
+    own: &'a dyn Namespaces,
+    outputs: &'a Value,
+}
+
+impl Namespaces for WithOutputs<'_> {
+    fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
+        if path.name == OUTPUTS {
+            // They may hold secrets, which no message may show.
+            return Ok(Some(EvalValue {
+                value: self.outputs.clone(),
+                is_sensitive: true,
+            }));
+        }
+        self.own.get(path)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let mut names = self.own.names();
+        names.push(OUTPUTS);
+        names
+    }
+
+    fn call(&self, call: &Call<'_>) -> EvalResult<Option<Value>> {
+        self.own.call(call)
+    }
+
+    fn functions(&self) -> Vec<String> {
+        self.own.functions()
+    }
+}
