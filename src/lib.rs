@@ -56,6 +56,7 @@
 //! | [`selection`] | which stacks, which before which, and why |
 //! | [`workspace`] | the project that a command works in |
 //! | [`context`] | the project with what git and the state say about it |
+//! | [`create`] | files of new stacks |
 //! | [`record`] | journals and logs of runs |
 //! | [`run`] | whether, in which order and how commands run |
 //! | [`plan`] | what an apply would do |
@@ -70,6 +71,7 @@ pub mod author;
 pub mod change;
 pub mod command;
 pub mod context;
+pub mod create;
 pub mod diagnostic;
 pub mod driver;
 pub mod duration;

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::call::{FoundCall, ModuleCall};
+use super::cause::Location;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::inputs::{self, InputProblems, Tree};
+use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Problems, Project};
@@ -33,4 +35,25 @@ pub fn calls_of(
     drop(tree);
     input_problems.add_to(problems)?;
     Ok(found)
+}
+
+/// Returns the directories that the Terraform files of other directories call as modules, each with the place of a
+/// call. Adds warnings to `problems`.
+///
+/// # Errors
+///
+/// If a file cannot be read, or no thread can be started.
+pub fn called_modules(
+    project: &Project,
+    listing: &Listing,
+    directories: &[ProjectPath],
+    problems: &mut Problems,
+) -> Result<BTreeMap<ProjectPath, Location>, ChangeError> {
+    let nothing = ChangedFiles::default();
+    let input_problems = InputProblems::default();
+    let tree = Tree::new(&project.root, listing, &nothing, &input_problems);
+    let called = project::pool()?.install(|| inputs::called_modules(&tree, directories));
+    drop(tree);
+    input_problems.add_to(problems)?;
+    Ok(called)
 }

@@ -8,9 +8,13 @@
 pub mod apply;
 mod begin;
 mod changes;
+pub mod clone;
+pub mod create;
 pub mod export;
+pub mod fmt;
 pub mod job;
 pub mod load;
+mod new_directory;
 pub mod plan;
 pub mod policy_requests;
 mod released;

@@ -1,10 +1,11 @@
 //! `orch trigger`: marks stacks as changed or unchanged.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use tracing::debug;
 
+use super::new_directory::cannot;
 use super::stack_arg::did_you_mean;
 use crate::author;
 use crate::change::trigger::{
@@ -15,12 +16,15 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
 use crate::git::{GitError, Repository};
 use crate::path::{KeyFilter, ProjectPath};
-use crate::printable::{count, printable};
+use crate::printable::count;
 use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
 use crate::selection::select::Query;
 
 const MAX_NAMED: usize = 5;
+
+/// The verb of errors.
+const TRIGGER: &str = "trigger";
 
 /// The stacks to mark, and how.
 pub struct TriggerRequest {
@@ -193,23 +197,9 @@ impl Context {
     /// Returns the directory of a command-line path: relative to the project root if it begins with
     /// `/`, else to the working directory.
     fn place(&self, written: &Path) -> Result<ProjectPath> {
-        let root = &self.project.root;
         let cannot = |why: String| cannot_trigger(written, &why);
-        let outside = || cannot(format!("outside of the project `{}`", root.display()));
-        let mut text = String::new();
-        for component in written.components() {
-            match component {
-                Component::Prefix(_) => return Err(outside()),
-                Component::RootDir => {}
-                other => {
-                    let name = other.as_os_str().to_str();
-                    text += name.ok_or_else(|| cannot("not UTF-8".to_owned()))?;
-                }
-            }
-            text += "/";
-        }
-        let path = self.directory.resolve(&text).map_err(|_| outside())?;
-        let mut host = root.clone();
+        let path = self.directory_arg(TRIGGER, written)?;
+        let mut host = self.project.root.clone();
         let mut place = ProjectPath::root();
         for name in path.components() {
             host.push(name);
@@ -349,6 +339,5 @@ impl Context {
 }
 
 fn cannot_trigger(written: &Path, why: &str) -> Error {
-    let written = written.to_string_lossy();
-    Error::usage(format!("cannot trigger `{}`: {why}", printable(&written)))
+    cannot(TRIGGER, written, why)
 }

@@ -8,13 +8,6 @@ use crate::project::{Problems, Project};
 /// The files that make a directory a Terragrunt unit.
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
-/// A command that makes each Terragrunt unit a stack.
-const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -name terragrunt.hcl.json \\) -not -path '*/.*/*' | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
-
-/// A command that makes each Terraform root module a stack: each directory with a `backend`,
-/// `cloud` or `provider` block.
-const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
-
 /// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
 const FEATURES: [(&str, &[&str]); 3] = [
     (
@@ -42,7 +35,7 @@ impl Context {
                 directories(units)
             ));
             self.notices
-                .help(&format!("run this in the project root: {FROM_TERRAGRUNT}"));
+                .help("run `orch create --all-terragrunt` in the project root");
         }
         if others > 0 {
             self.notices.note(&format!(
@@ -50,7 +43,7 @@ impl Context {
                 count_having(others)
             ));
             self.notices
-                .help(&format!("run this in the project root: {FROM_TERRAFORM}"));
+                .help("run `orch create --all-terraform` in the project root");
         }
     }
 

@@ -5,7 +5,9 @@
 //! mean, and what functions may read.
 
 pub mod canonical;
+pub mod edit;
 pub mod evaluate;
+pub mod format;
 pub mod function;
 mod no_namespaces;
 pub mod parse;

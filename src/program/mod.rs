@@ -5,6 +5,7 @@
 mod commands;
 mod console;
 mod early_flags;
+mod environment_flags;
 mod error;
 mod github;
 mod help;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::ProjectPath;
 use crate::source::{SourceFile, Sources};
 
@@ -59,6 +59,28 @@ impl Problems {
         for diagnostic in diagnostics {
             if !known.diagnostics.contains(&diagnostic) {
                 known.diagnostics.push(diagnostic);
+            }
+        }
+    }
+
+    /// Keeps only the problems with some codes in files that are not configuration, and makes them errors.
+    pub(crate) fn keep_as_errors(&mut self, codes: &[Code]) {
+        for of_file in self.files.values_mut().flatten() {
+            of_file.diagnostics.retain(|it| codes.contains(&it.code));
+            for diagnostic in &mut of_file.diagnostics {
+                diagnostic.severity = Severity::Error;
+                diagnostic.notes.clear();
+            }
+        }
+    }
+
+    pub(crate) fn append(&mut self, mut other: Problems) {
+        self.diagnostics.append(&mut other.diagnostics);
+        self.errors.append(&mut other.errors);
+        for (path, texts) in other.files {
+            for FileProblems { text, diagnostics } in texts {
+                let path = path.clone();
+                self.add_file(SourceFile { path, text }, diagnostics);
             }
         }
     }

@@ -18,6 +18,7 @@ mod json;
 mod junit;
 mod markdown;
 mod matrix;
+mod metadata;
 mod missing;
 mod missing_order;
 mod plan;
@@ -47,6 +48,7 @@ pub use html::write_html;
 pub use json::{ShownEnvironment, StackList, write_environments, write_list, write_removed};
 pub use markdown::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 pub use matrix::{Matrix, write_matrix};
+pub use metadata::metadata_lines;
 pub use missing::{MissingStory, missing_text, write_missing, write_missing_json};
 pub use missing_order::{write_missing_order, write_missing_order_json};
 pub use plan::{

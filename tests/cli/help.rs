@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 56] = [
     "list",
     "plan",
     "show",
@@ -43,6 +43,9 @@ const COMMANDS: [&str; 53] = [
     "graph",
     "graph suggest",
     "trigger",
+    "create",
+    "clone",
+    "fmt",
     "policy",
     "policy eval",
     "policy test",

@@ -19,13 +19,16 @@ mod build; // what the build script finds out
 mod changed; // which changes of files count, and for which stacks
 #[cfg(unix)]
 mod checkouts; // worktrees, links, sparse and partial checkouts, formats of repositories
+mod clone; // `orch clone`
 mod commands; // help, version, usage errors, exit statuses, broken pipes
 mod completions; // what shells complete, and their scripts
+mod create; // `orch create`
 mod cycles; // how cycles are reported, and when they are fatal
 mod data; // the data that stacks use of each other
 mod diagnostics; // the drawing of problems, `stack` attributes, problems as data
 mod empty; // selections of nothing
 mod files; // roots, file names, skipped directories, merging, imports, project settings
+mod fmt; // `orch fmt`
 mod globals; // `orch globals`, and what `globals` blocks mean
 mod globs; // `--match`, `--exclude`
 mod graph; // the three drawings
@@ -63,6 +66,7 @@ mod stacks_from; // `--stacks-from`
 mod state; // `orch state`: the document of what was applied
 mod terragrunt; // which stacks change with what Terragrunt reads
 mod terramate; // the worked examples of Terramate's behaviour
+mod terramate_commands; // commands and variables of Terramate
 #[cfg(unix)]
 mod trigger; // `orch trigger`
 #[cfg(unix)]

@@ -1,22 +1,16 @@
 //! Projects that come from Terraform, Terragrunt and Terramate.
 
-use std::process::Command;
-
 use insta::assert_snapshot;
 
 use crate::support::{Output, Sandbox};
 
-/// Runs the command line of the last hint in the project root.
+/// Runs the command of the last hint.
 #[track_caller]
-fn follow_hint(sandbox: &Sandbox, output: &Output) {
-    let hints = output.stderr.lines().rev();
-    let mut commands = hints.filter_map(|line| line.split_once("run this in the project root: "));
-    let (_, command) = commands.next().expect("there is a hint");
-    let status = Command::new("sh")
-        .args(["-c", command])
-        .current_dir(sandbox.path("/"))
-        .status();
-    assert!(status.unwrap().success(), "{command}");
+fn follow_hint(sandbox: &Sandbox, output: &Output) -> Output {
+    let mut hints = output.stderr.lines().rev();
+    let hint = hints.find_map(|line| line.split_once("help: run `orch ")?.1.split_once('`'));
+    let (command, _) = hint.expect("there is a hint");
+    sandbox.orch(command)
 }
 
 #[test]
@@ -28,7 +22,9 @@ fn units_of_terragrunt_can_become_stacks() {
         "/",
         "/prod/db/.terragrunt-cache/x",
     ] {
-        sandbox.write(&format!("{unit}/terragrunt.hcl"), "");
+        let text = "terraform {\n  source = \"x\"\n}\n";
+        let text = if unit == "/" { "" } else { text };
+        sandbox.write(&format!("{unit}/terragrunt.hcl"), text);
     }
     sandbox.write("/json/terragrunt.hcl.json", "{}");
     sandbox.write("/.hidden/unit/terragrunt.hcl", "");
@@ -37,15 +33,21 @@ fn units_of_terragrunt_can_become_stacks() {
     [stderr]
     note: there are no stacks in `$ROOT`
     note: 3 directories are each a Terragrunt unit that could be a stack
-      = help: run this in the project root: find . -mindepth 2 \( -name terragrunt.hcl -o -name terragrunt.hcl.json \) -not -path '*/.*/*' | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+      = help: run `orch create --all-terragrunt` in the project root
     "#);
     assert_eq!(output.code(), 0);
-    follow_hint(&sandbox, &sandbox.orch("run -- true"));
+    let created = follow_hint(&sandbox, &sandbox.orch("run -- true"));
+    assert_snapshot!(created, @"
+    created stack /prod/app
+    created stack /prod/my vpc
+    [stderr]
+    warning: no stack for `/json`: `terragrunt.hcl.json` is not read; run `orch create /json`
+    ");
     for cache in ["/prod/db/.terragrunt-cache/x", "/.hidden/unit"] {
         let stack = sandbox.path(&format!("{cache}/stack.tm.hcl"));
         assert!(!stack.exists(), "{cache}");
     }
-    assert_eq!(sandbox.orch("list").stdout, "json\nprod/app\nprod/my vpc\n");
+    assert_eq!(sandbox.orch("list").stdout, "prod/app\nprod/my vpc\n");
 }
 
 #[test]
@@ -63,9 +65,9 @@ fn root_modules_of_terraform_can_become_stacks() {
     [stderr]
     note: there are no stacks in `$ROOT`
     note: 5 directories have files of Terraform; those with a `backend`, `cloud` or `provider` block could be stacks
-      = help: run this in the project root: find . \( -name '*.tf' -o -name '*.tofu' \) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) "|cloud *[{])' {} + | while read -r file; do dir=$(dirname "$file"); [ -e "$dir/stack.tm.hcl" ] || echo 'stack {}' > "$dir/stack.tm.hcl"; done
+      = help: run `orch create --all-terraform` in the project root
     "#);
-    follow_hint(&sandbox, &output);
+    assert_eq!(follow_hint(&sandbox, &output).code(), 0);
     assert!(!sandbox.path(&format!("{cache}/stack.tm.hcl")).exists());
     assert_eq!(sandbox.orch("list").stdout, "app\ndb\nhcp\ntofu\n");
 }

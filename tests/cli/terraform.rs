@@ -123,3 +123,25 @@ fn terraform_asks_for_approval_in_each_stack() {
         assert_eq!(state.contains("terraform_data"), is_applied, "{output}");
     }
 }
+
+#[test]
+fn create_all_terraform_leads_to_the_first_plan() {
+    if Command::new("terraform").arg("version").output().is_err() {
+        return skipped("terraform is not installed");
+    }
+    let sandbox = Sandbox::unmarked("");
+    let backend = "terraform {\n  backend \"local\" {\n  }\n}\n";
+    let resource = "resource \"terraform_data\" \"this\" {\n}\n";
+    sandbox.write("/net/main.tf", format!("{backend}{resource}"));
+    let call = "module \"label\" {\n  source = \"../modules/label\"\n}\n";
+    sandbox.write("/app/main.tf", format!("{backend}{call}"));
+    sandbox.write("/modules/label/main.tf", resource);
+    sandbox.git_init();
+    let created = terraform(&sandbox, "create --all-terraform");
+    let expected = "created stack /app\ncreated stack /net\n";
+    assert_eq!(created.to_string(), expected);
+    let plan = terraform(&sandbox, "plan");
+    assert_eq!(plan.code(), 0, "{plan}");
+    let expected = "Plan: 2 to create. Resources: 2 to create.";
+    assert!(plan.stdout.contains(expected), "{plan}");
+}

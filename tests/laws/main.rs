@@ -24,6 +24,7 @@ mod computing;
 mod cycles;
 mod deletions;
 mod exported;
+mod formatted;
 mod globals;
 mod globs;
 #[cfg(unix)]

@@ -6,9 +6,14 @@ use rayon::prelude::*;
 
 use super::graph::InputGraph;
 use super::node::InputNode;
+use super::terragrunt;
+use super::text::LineStarts;
 use super::tree::Tree;
 use super::walk::NodeWalk;
 use crate::change::call::{FoundCall, ModuleCall};
+use crate::change::cause::Location;
+use crate::change::data::{CodeUse, UsedPlace};
+use crate::change::unit::{TerragruntUnit, UnitDependency, UnitTarget};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};
 
@@ -70,4 +75,54 @@ fn calls_from(
         }
     }
     calls
+}
+
+/// Returns the directories that others call as modules, each with the place of a call, on the current thread pool.
+pub(in crate::change) fn called_modules(
+    tree: &Tree,
+    directories: &[ProjectPath],
+) -> BTreeMap<ProjectPath, Location> {
+    let graph = InputGraph::new(tree, directories, false);
+    let mut called = BTreeMap::new();
+    for node in &graph.nodes {
+        for edge in &node.edges {
+            if let Some(step) = edge.steps.first()
+                && edge.directory != node.path
+            {
+                let place = called.entry(edge.directory.clone());
+                place.or_insert_with(|| step.location.clone());
+            }
+        }
+    }
+    called
+}
+
+/// Returns the Terragrunt units among some directories, on the current thread pool. The tree must look for data.
+pub(in crate::change) fn units(tree: &Tree, directories: &[ProjectPath]) -> Vec<TerragruntUnit> {
+    let units = terragrunt::Units::new(tree);
+    let read = |directory: &ProjectPath| {
+        let node = terragrunt::node(&units, directory)?;
+        Some(TerragruntUnit {
+            directory: directory.clone(),
+            has_source: node.has_source,
+            dependencies: node.data.into_iter().map(dependency).collect(),
+        })
+    };
+    directories.par_iter().filter_map(read).collect()
+}
+
+fn dependency(found: CodeUse) -> UnitDependency {
+    let target = match found.place {
+        Some(UsedPlace::Directories(places)) if places.is_empty() => UnitTarget::Outside,
+        Some(UsedPlace::Directories(places)) => UnitTarget::Inside(places),
+        Some(UsedPlace::Backend(_)) | None => UnitTarget::Unknown,
+    };
+    let line = LineStarts::new(&found.text).at(found.span);
+    UnitDependency {
+        target,
+        location: Location {
+            file: found.file,
+            line: Some(line),
+        },
+    }
 }

@@ -31,7 +31,7 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-pub(super) use self::called::calls;
+pub(super) use self::called::{called_modules, calls, units};
 pub(super) use self::collected::CollectedInputs;
 pub(super) use self::data::data;
 pub(super) use self::follow::links_in;

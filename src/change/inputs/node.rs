@@ -26,6 +26,8 @@ pub(in crate::change) struct InputNode<'a> {
     pub(super) calls: Vec<ModuleCall>,
     /// The data of other stacks that it uses, if that is looked for.
     pub(super) data: Vec<CodeUse>,
+    /// Whether its Terragrunt files name a module to run.
+    pub(super) has_source: bool,
     /// Reads whose paths cannot be determined.
     pub(super) unknown: Vec<Use>,
     /// Whether it has inputs that the first digest rules did not follow.
@@ -74,6 +76,7 @@ impl<'a> InputNode<'a> {
             root_reads: Vec::new(),
             calls: Vec::new(),
             data: Vec::new(),
+            has_source: false,
             unknown: Vec::new(),
             has_newer: false,
         }

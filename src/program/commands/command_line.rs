@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{Error, ErrorKind};
-use clap::{Arg, ArgAction, CommandFactory, Parser};
+use clap::{Arg, ArgAction, CommandFactory, FromArgMatches as _, Parser};
 
 use crate::program::commands::Command;
 use crate::program::early_flags::move_behind_command;
+use crate::program::environment_flags::with_environment;
 
 /// Finds the stacks of an infrastructure monorepo, puts them in order and runs a command in each
 ///
@@ -79,18 +80,25 @@ pub(crate) struct Cli {
 ///
 /// If it is invalid, or requests the help or the version.
 pub(crate) fn parse() -> Result<Cli, Error> {
-    Cli::try_parse().or_else(|error| {
+    parse_words(std::env::args_os()).or_else(|error| {
         if error.kind() != ErrorKind::UnknownArgument {
             return Err(error);
         }
         match move_behind_command(Cli::command(), std::env::args_os())? {
-            Some(moved) => Cli::try_parse_from(moved),
+            Some(moved) => parse_words(moved),
             None => match Cli::try_parse_from(std::env::args_os().map(shielded)) {
                 Ok(cli) if matches!(cli.command, Command::Eval(_)) => Ok(cli),
                 _ => Err(error),
             },
         }
     })
+}
+
+/// Parses words, and the flags that the environment sets.
+fn parse_words(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Error> {
+    let mut command = with_environment(Cli::command());
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// Puts a space before an expression that begins with a minus, so that it is not parsed as a flag.

@@ -62,7 +62,7 @@ type Group = (
     &'static [&'static str],
 );
 
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     (
         "Look",
         &["list", "why", "graph", "env", "globals", "eval", "validate"],
@@ -79,6 +79,7 @@ const GROUPS: [Group; 8] = [
             "diagnostics",
         ],
     ),
+    ("Write", &["create", "clone", "fmt"], &[]),
     (
         "Run",
         &["run", "runs"],

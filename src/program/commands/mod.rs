@@ -3,11 +3,15 @@
 //! This file has their shared parts: finding and loading the project, and printing problems.
 
 mod apply;
+mod clone;
 pub(crate) mod command_line;
 mod completions;
+mod create;
+mod debug_show;
 mod env;
 mod eval;
 mod export;
+mod fmt;
 mod follow_flags;
 mod format;
 mod globals;
@@ -75,6 +79,9 @@ pub(crate) enum Command {
     Why(why::WhyArgs),
     Graph(graph::GraphArgs),
     Trigger(trigger::TriggerArgs),
+    Create(Box<create::CreateArgs>),
+    Clone(clone::CloneArgs),
+    Fmt(fmt::FmtArgs),
     Policy(policy::PolicyArgs),
     Validate(validate::ValidateArgs),
     Env(env::EnvArgs),
@@ -88,6 +95,8 @@ pub(crate) enum Command {
     Experimental(terramate::Experimental),
     #[command(subcommand, hide = true)]
     Debug(terramate::TerramateDebug),
+    #[command(flatten)]
+    Elsewhere(terramate::Elsewhere),
     /// The process in which policies are evaluated
     #[command(name = WORKER, hide = true)]
     PolicyWorker,
@@ -117,6 +126,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::State(args) => state::state(&chdir, &args.command),
         Command::Why(args) => why::why(&chdir, &args),
         Command::Graph(args) => graph::graph(&chdir, &args),
+        Command::Create(args) => create::create(&chdir, &args),
+        Command::Fmt(args) => fmt::fmt(&chdir, &args),
+        Command::Clone(args) => clone::clone(&chdir, &args),
         Command::Policy(args) => policy::policy(&chdir, &args.command),
         Command::PolicyWorker => policy_worker(),
         Command::OutputKeeper => output_keeper(),
@@ -130,6 +142,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Completions(args) => completions::completions(&args),
         Command::Version(_) => version(cli.verbose > 0),
         Command::Experimental(command) => terramate::experimental(&chdir, &command),
+        Command::Elsewhere(command) => terramate::elsewhere(&command),
         Command::Debug(command) => terramate::debug(&chdir, &command),
     }
 }

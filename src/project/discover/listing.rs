@@ -95,6 +95,25 @@ impl Listing {
         (units.count(), others.count())
     }
 
+    /// Returns the directories with files of Terraform, by path.
+    pub(crate) fn with_terraform(&self) -> Vec<(&ProjectPath, &DirectoryListing)> {
+        let all = self.directories.iter();
+        let has =
+            |listed: &DirectoryListing| listed.files.iter().any(|(name, _)| is_terraform(name));
+        let mut found: Vec<_> = all.filter(|(_, listed)| has(listed)).collect();
+        found.sort_unstable_by_key(|&(path, _)| path);
+        found
+    }
+
+    /// Returns the directories with a Terragrunt file, by path.
+    pub(crate) fn with_terragrunt(&self) -> Vec<ProjectPath> {
+        let directories = self.directories.keys();
+        let is_unit = |path: &&ProjectPath| self.tool_files(path).terragrunt;
+        let mut found: Vec<ProjectPath> = directories.filter(is_unit).cloned().collect();
+        found.sort_unstable();
+        found
+    }
+
     /// Returns the directories of the project that the walk did not enter, by path, except caches.
     pub(crate) fn left_out(&self) -> &[ProjectPath] {
         &self.left_out

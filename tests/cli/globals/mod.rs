@@ -116,16 +116,16 @@ fn each_stack_shows_what_it_sees() {
       }]
     "#);
     assert_snapshot!(sandbox.orch_in("/st", "debug show globals --tags t1"), @r#"
-    .:
-      net = {
-        cidr = "10.0.0.0/8"
-        n    = 777
-      }
-      region = "eu"
-      size   = 1
-      tags = ["a", {
-        k = 1
-      }]
+    stack "/st":
+    	net = {
+    	  cidr = "10.0.0.0/8"
+    	  n    = 777
+    	}
+    	region = "eu"
+    	size   = 1
+    	tags = ["a", {
+    	  k = 1
+    	}]
     "#);
     assert_snapshot!(sandbox.orch_in("/other", "globals"), @"");
 }

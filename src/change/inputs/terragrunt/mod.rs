@@ -99,6 +99,7 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
     for block in file.body.blocks("terraform") {
         terraform::extra_arguments(reading, block, &names);
         if visit.role != FileRole::Read {
+            reading.node.has_source |= block.body.attribute("source").is_some();
             terraform::source(reading, block, &names);
         }
     }
