@@ -62,6 +62,7 @@ fn order_job(order: &WorkOrder, job: &str, secret: &str) -> OrderJob {
         code: code(order, secret),
         job: job.to_owned(),
         left: Vec::new(),
+        is_chosen: order.jobs.is_empty(),
     }
 }
 
@@ -166,12 +167,15 @@ pub fn next_turn(order: &WorkOrder, states: &[TurnProgress]) -> Result<WorkLeft>
         TurnProgress::Failed => !it.must_succeed,
         TurnProgress::Left | TurnProgress::Running => false,
     };
-    let is_stopped = failed_turn(order, states, &[])?.is_some();
-    let mut left = (0..states.len()).filter(|turn| states[*turn] == TurnProgress::Left);
-    let next = left.find(|turn| predecessors.of(*turn).iter().all(has_ended));
+    if failed_turn(order, states, &[])?.is_some() {
+        return Ok(WorkLeft::default());
+    }
+    let left = (0..states.len()).filter(|turn| states[*turn] == TurnProgress::Left);
+    let open = left.filter(|turn| predecessors.of(*turn).iter().all(has_ended));
+    let is_any_left = states.contains(&TurnProgress::Left);
     Ok(WorkLeft {
-        next: next.filter(|_| !is_stopped),
-        is_waiting: states.contains(&TurnProgress::Running),
+        open: open.collect(),
+        is_waiting: is_any_left && states.contains(&TurnProgress::Running),
     })
 }
 

@@ -10,6 +10,7 @@ mod begin;
 mod changes;
 pub mod export;
 pub mod job;
+pub mod kept_project;
 pub mod load;
 pub mod plan;
 pub mod policy_requests;

@@ -50,8 +50,8 @@ pub(super) struct OpenPart {
 /// What is left for the workers of a work order.
 #[derive(Debug, Default)]
 pub struct WorkLeft {
-    /// The operation to start next, by its position in the part.
-    pub next: Option<usize>,
+    /// The operations that may start, by their positions in the part.
+    pub open: Vec<usize>,
     /// Whether other workers are busy, so that more may be open later.
     pub is_waiting: bool,
 }

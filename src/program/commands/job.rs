@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,17 +11,17 @@ use clap::{Args, Parser as _};
 use orch::command::apply::{PlanPart, WorkLeft};
 use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
+use orch::command::kept_project::KeptProject;
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use orch::printable::{count, printable};
-use orch::project::config::RecordKind;
 use orch::project::host::host_variable;
 use orch::run::schedule::OnError;
 
-use super::apply::PartOfFile;
+use super::apply::{PartOfFile, PartsOfFile};
 use super::command_line::Cli;
-use super::run::{RunArgs, run_job};
-use super::{Command, CommandContext, Reads, working_directory};
+use super::run::{CommandJobs, RunArgs};
+use super::{Command, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -85,10 +86,10 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     let found = job::find(&order, &args.id)?;
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
-        return jobs.run(found);
+        return jobs.apply.with(|parts| jobs.run(parts, found));
     }
     let run = command_of(&args.work_order, &order)?;
-    run_job(chdir, &run, &order, found, args.lock_timeout)
+    command_jobs(chdir, &run, &order, args.lock_timeout).run(found)
 }
 
 /// The jobs of a work order that apply a plan file.
@@ -132,14 +133,25 @@ impl PlanJobs<'_> {
         job::part(self.order, job, &self.secret, stops)
     }
 
-    /// Applies the part of a job, and records its success.
-    fn run(&self, job: &OrderedJob) -> Result<ExitStatus> {
-        let part = self.part(Some(job));
-        let status = self.apply.apply(&part)?;
-        if status.number() == 0 {
-            project(self.apply.chdir)?.complete_job(&part.job)?;
-        }
-        Ok(status)
+    /// Applies the part of a job.
+    fn run(&self, parts: &PartsOfFile<'_>, job: &OrderedJob) -> Result<ExitStatus> {
+        parts.apply(&self.part(Some(job)))
+    }
+}
+
+/// Returns the jobs of a work order that run a command.
+fn command_jobs<'a>(
+    chdir: &'a [PathBuf],
+    args: &'a RunArgs,
+    order: &'a WorkOrder,
+    lock_timeout: Option<Duration>,
+) -> CommandJobs<'a> {
+    CommandJobs {
+        chdir,
+        args,
+        order,
+        lock_timeout,
+        kept: KeptProject::default(),
     }
 }
 
@@ -176,40 +188,26 @@ fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
     }
 }
 
-/// How long a worker waits before it looks again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long a worker waits before it looks again: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
         let all = jobs.part(Some(&job::all_turns(&order)));
-        return share(|| jobs.apply.look(&all), |job| jobs.run(job));
+        let apply = &jobs.apply;
+        return apply.with(|parts| share(|| parts.look(&all), |job| jobs.run(parts, job)));
     }
     let run = command_of(&args.work_order, &order)?;
-    let recorded = recorded(chdir, &args.work_order, &order, &run)?;
+    let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+    let recorded = jobs.recorded()?;
     if recorded.is_none() {
         return Err(ProgramError::refused(
             "workers share stacks by the state, which does not record this command",
         )
         .hint("export jobs instead of workers, or add `--record` to `orch export`"));
     }
-    let look = || {
-        let progress = project(chdir)?.progress(&order, recorded)?;
-        Ok(job::next_turn(&order, &progress.turns)?)
-    };
-    let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
-    share(look, start)
-}
-
-/// Returns how the state records the command of a work order, if it does.
-fn recorded(
-    chdir: &[PathBuf],
-    named: &Path,
-    order: &WorkOrder,
-    run: &RunArgs,
-) -> Result<Option<RecordKind>> {
-    let settings = order.run_settings().map_err(|why| unusable(named, &why))?;
-    Ok(project(chdir)?.records(&run.command, &settings)?)
+    share(|| jobs.look(recorded), |job| jobs.run(job))
 }
 
 /// Starts the next turn until none is left. Returns the worst exit status.
@@ -217,16 +215,22 @@ fn share(
     look: impl Fn() -> Result<WorkLeft>,
     start: impl Fn(&OrderedJob) -> Result<ExitStatus>,
 ) -> Result<ExitStatus> {
+    // Workers that look at the same time should choose differently.
+    let number = RandomState::new().hash_one(());
+    let (shortest, longest) = PAUSES;
+    let mut pause = shortest;
     let mut worst = ExitStatus::Success;
     loop {
         let left = look()?;
-        let Some(turn) = left.next else {
+        let Some(turn) = chosen(&left.open, number) else {
             if !left.is_waiting {
                 return Ok(worst);
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(pause);
+            pause = longest.min(pause * 2);
             continue;
         };
+        pause = shortest;
         match start(&job::turn_job(turn)) {
             Ok(status) if [0, 2].contains(&status.number()) => {}
             Ok(status) if status.number() == 1 => worst = status,
@@ -234,7 +238,7 @@ fn share(
             Ok(status) => return Ok(status),
             Err(error) => {
                 // Another worker may have taken it.
-                if look()?.next == Some(turn) {
+                if look()?.open.contains(&turn) {
                     return Err(error);
                 }
             }
@@ -242,8 +246,11 @@ fn share(
     }
 }
 
-fn project(chdir: &[PathBuf]) -> Result<CommandContext> {
-    CommandContext::new(chdir, None, Reads::CONFIGURATION)
+/// Returns the turn that a worker with this number starts: one of the first.
+fn chosen(open: &[usize], number: u64) -> Option<usize> {
+    const MOST: usize = 16;
+    let choice = number.checked_rem(open.len().min(MOST) as u64)?;
+    open.get(usize::try_from(choice).ok()?).copied()
 }
 
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
@@ -251,21 +258,21 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
     let jobs = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)?;
     let (status, unfinished) = if let Some(jobs) = jobs {
         let part = jobs.part(None);
-        let status = jobs.apply.apply(&part)?;
-        let mut context = project(chdir)?;
-        context.complete_job(&part.job)?;
-        context.free_order(&order, &jobs.secret)?;
-        (status, jobs.apply.unfinished(&part)?)
+        jobs.apply.with(|parts| {
+            let status = parts.apply(&part)?;
+            parts.finish(&part, &order, &jobs.secret)?;
+            Ok((status, parts.unfinished(&part)?))
+        })?
     } else {
         let run = command_of(&args.work_order, &order)?;
-        let recorded = recorded(chdir, &args.work_order, &order, &run)?;
+        let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+        let recorded = jobs.recorded()?;
         if recorded.is_none() {
             console::note("the state does not record this command: the engine has its results");
             return Ok(ExitStatus::Success);
         }
-        let mut context = project(chdir)?;
-        let progress = context.progress(&order, recorded)?;
-        context.free_order(&order, &secret())?;
+        let progress = jobs.progress(recorded)?;
+        jobs.free(&secret())?;
         let left = order.turns.iter().zip(progress.turns);
         let left = left.filter(|(_, state)| *state != TurnProgress::Done);
         let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));

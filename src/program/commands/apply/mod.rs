@@ -11,8 +11,10 @@ use clap::{Args, ValueEnum};
 use orch::command::apply::{
     AllowedChanges, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
 };
+use orch::command::kept_project::KeptProject;
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
+use orch::export::WorkOrder;
 use orch::notice::Notices;
 use orch::path::StackPath;
 use orch::plan::entry::{PlanMode, PlanOptions};
@@ -233,7 +235,7 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
             planning: &args.planning,
             execution: &args.carrying,
         };
-        return with_file(chdir, file, &flags, None, |apply| {
+        return with_file(chdir, file, &flags, |apply| {
             Ok(apply.execute(Commits::default(), None)?)
         });
     }
@@ -329,22 +331,8 @@ pub(super) struct PartOfFile<'a> {
 }
 
 impl PartOfFile<'_> {
-    /// Applies a part.
-    pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
-        self.with(part, |apply| Ok(apply.execute(Commits::default(), None)?))
-    }
-
-    /// Returns what a worker can do next.
-    pub(super) fn look(&self, part: &PlanPart) -> Result<WorkLeft> {
-        self.with(part, |apply| Ok(apply.look()?))
-    }
-
-    /// Returns the stacks of all jobs that are not done, each with whether it has failed.
-    pub(super) fn unfinished(&self, part: &PlanPart) -> Result<BTreeMap<StackPath, bool>> {
-        self.with(part, |apply| Ok(apply.unfinished()?))
-    }
-
-    fn with<T>(&self, part: &PlanPart, act: impl FnOnce(&Apply<'_>) -> Result<T>) -> Result<T> {
+    /// Reads the file, and applies parts of it.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&PartsOfFile<'_>) -> Result<T>) -> Result<T> {
         let flags = FileFlags {
             resumes: true,
             fetches: false,
@@ -362,7 +350,40 @@ impl PartOfFile<'_> {
                 ..ExecutionArgs::default()
             },
         };
-        with_file(self.chdir, self.file, &flags, Some(part), act)
+        with_file(self.chdir, self.file, &flags, |whole| {
+            let kept = KeptProject::default();
+            act(&PartsOfFile { whole, kept })
+        })
+    }
+}
+
+/// A plan file that was read, and the project that its parts share.
+pub(super) struct PartsOfFile<'a> {
+    whole: &'a Apply<'a>,
+    kept: KeptProject,
+}
+
+impl PartsOfFile<'_> {
+    /// Applies a part, and records it in the state if it has succeeded.
+    pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
+        let apply = self.whole.of_part(part, &self.kept);
+        Ok(apply.execute_part(part)?)
+    }
+
+    /// Returns what a worker can do next.
+    pub(super) fn look(&self, part: &PlanPart) -> Result<WorkLeft> {
+        Ok(self.whole.of_part(part, &self.kept).look()?)
+    }
+
+    /// Frees the lock of the work order after its jobs. `part` is that of `orch finish`.
+    pub(super) fn finish(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
+        let apply = self.whole.of_part(part, &self.kept);
+        Ok(apply.free_order(part, order, secret)?)
+    }
+
+    /// Returns the stacks of all jobs that are not done, each with whether it has failed.
+    pub(super) fn unfinished(&self, part: &PlanPart) -> Result<BTreeMap<StackPath, bool>> {
+        Ok(self.whole.of_part(part, &self.kept).unfinished()?)
     }
 }
 
@@ -374,12 +395,11 @@ struct FileFlags<'a> {
     execution: &'a ExecutionArgs,
 }
 
-/// Reads a plan file, to apply it or a part of it.
+/// Reads a plan file, to apply it or parts of it.
 fn with_file<T>(
     chdir: &[PathBuf],
     named: &Path,
     flags: &FileFlags<'_>,
-    part: Option<&PlanPart>,
     act: impl FnOnce(&Apply<'_>) -> Result<T>,
 ) -> Result<T> {
     let carrying = flags.execution;
@@ -418,7 +438,6 @@ fn with_file<T>(
         archive: Some(&archive),
         is_from_file: true,
         resumes: flags.resumes,
-        part,
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),
@@ -450,6 +469,7 @@ impl ConsoleApply<'_> {
             is_from_file: false,
             resumes: false,
             part: None,
+            kept: None,
             approval: Approval {
                 is_given: false,
                 destroys: 0,
