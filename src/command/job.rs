@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::run::{RunJob, patterns, records_of};
 use crate::change::EntryIndex;
-use crate::context::{Context, from_lock, from_read};
+use crate::context::{Context, from_lock, from_read, from_store, state_config};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
 use crate::path::StackPath;
@@ -19,13 +20,16 @@ use crate::printable::printable;
 use crate::project::config::RecordKind;
 use crate::project::environment::{Environment, lookup};
 use crate::project::stack::StackIndex;
+use crate::record::results::OrderOutline;
 use crate::run::request::head;
+use crate::run::results::OrderResults;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
 use crate::state::clock::SystemClock;
 use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
+use crate::state::open::open;
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
@@ -119,6 +123,7 @@ pub fn part(order: &WorkOrder, job: Option<&OrderedJob>, secret: &str, stops: bo
         jobs,
         stops,
         records: job.is_none(),
+        outline: Arc::new(order.outline(true)),
     }
 }
 
@@ -366,6 +371,21 @@ impl Context {
             open.stacks.push(stack.context("the graph is the same")?);
         }
         Ok(open)
+    }
+
+    /// Returns where the results of a job go: beside the state, if the project keeps one.
+    pub(super) fn order_results(
+        &self,
+        outline: &Arc<OrderOutline>,
+    ) -> Result<Option<OrderResults>> {
+        if self.project.settings.state.is_none() {
+            return Ok(None);
+        }
+        let config = state_config(&self.project, &self.notices)?;
+        Ok(Some(OrderResults {
+            outline: Arc::clone(outline),
+            backend: open(&config, &self.project.root).map_err(from_store)?,
+        }))
     }
 
     /// Records in the state that a job has succeeded. The last one frees the lock of its work order.

@@ -12,6 +12,7 @@ pub mod export;
 pub mod job;
 pub mod kept_project;
 pub mod load;
+mod order_runs;
 pub mod plan;
 pub mod policy_requests;
 mod released;

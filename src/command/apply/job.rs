@@ -6,13 +6,14 @@ use super::Apply;
 use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
 use super::verified::{Loaded, VerifiedPlan};
 use crate::change::EntryIndex;
-use crate::context::from_read;
+use crate::context::{Context, from_read};
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::export::WorkOrder;
 use crate::path::StackPath;
 use crate::plan::planner::Commits;
 use crate::plan::stale::{DoneOperations, has_attempted};
+use crate::run::results::OrderResults;
 use crate::state::document::{Lock, OrderJob};
 
 /// The operations of a part, as the state has them.
@@ -148,6 +149,12 @@ impl Apply<'_> {
         let left = left.collect();
         self.end(verified);
         Ok(left)
+    }
+
+    /// Returns where the results of a job go.
+    pub(super) fn results(&self, context: &Context) -> Result<Option<OrderResults>> {
+        let of_part = self.part.map(|part| context.order_results(&part.outline));
+        Ok(of_part.transpose()?.flatten())
     }
 
     /// Returns the exit status of a job, and reports the stacks that the gate has skipped.

@@ -4,12 +4,14 @@
 //! it waits for is recorded as done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::change::EntryIndex;
 use crate::path::StackPath;
 use crate::plan::stale::{DoneOperations, OperationKey, has_attempted};
 use crate::printable::printable;
 use crate::project::stack::Stacks;
+use crate::record::results::OrderOutline;
 use crate::state::document::{Document, Entry, OrderJob};
 
 /// An operation of a plan.
@@ -26,6 +28,8 @@ pub struct PlanPart {
     pub stops: bool,
     /// Whether it also records the stacks without operations: once, after the jobs.
     pub records: bool,
+    /// The turns of the work order, for their results.
+    pub outline: Arc<OrderOutline>,
 }
 
 /// An operation right before another one.

@@ -1,6 +1,6 @@
 //! `orch job` and `orch finish`
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,14 +14,20 @@ use orch::command::job::{self, SECRET, TurnProgress};
 use orch::command::kept_project::KeptProject;
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
+use orch::path::StackPath;
 use orch::printable::{count, printable};
 use orch::project::host::host_variable;
+use orch::record::journal::StackState;
+use orch::record::logs::Logs;
+use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
 use super::apply::{PartOfFile, PartsOfFile};
 use super::command_line::Cli;
+use super::reports::{ReportArgs, Reports};
 use super::run::{CommandJobs, RunArgs};
-use super::{Command, working_directory};
+use super::runs::shown_in;
+use super::{Command, CommandContext, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -80,6 +86,9 @@ pub(crate) struct FinishArgs {
     /// How long to wait for the state lock, as in 10m
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
+
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
@@ -255,6 +264,7 @@ fn chosen(open: &[usize], number: u64) -> Option<usize> {
 
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
+    let reports = args.reports.check(chdir, None)?.with_step_summary();
     let jobs = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)?;
     let (status, unfinished) = if let Some(jobs) = jobs {
         let part = jobs.part(None);
@@ -268,8 +278,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
         let recorded = jobs.recorded()?;
         if recorded.is_none() {
-            console::note("the state does not record this command: the engine has its results");
-            return Ok(ExitStatus::Success);
+            return finish_unrecorded(chdir, &order, &reports);
         }
         let progress = jobs.progress(recorded)?;
         jobs.free(&secret())?;
@@ -278,22 +287,86 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
         (ExitStatus::Success, left.collect())
     };
+    let are_written = report(chdir, &order, &reports)?.is_none_or(|(_, are_written)| are_written);
+    note_unfinished(&order, &unfinished);
+    Ok(match status.number() {
+        0 if !unfinished.is_empty() => ExitStatus::Run(1),
+        0 if !are_written => ExitStatus::External,
+        _ => status,
+    })
+}
+
+/// Ends the jobs of a command that the state does not record. Beside the state, it finds their results.
+fn finish_unrecorded(
+    chdir: &[PathBuf],
+    order: &WorkOrder,
+    reports: &Reports,
+) -> Result<ExitStatus> {
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    if context.project.settings.state.is_none() {
+        console::note("this project keeps no state: the engine has the results of the jobs");
+        return Ok(ExitStatus::Success);
+    }
+    context.end_order(&order.run)?;
+    let reported = report(chdir, order, reports)?;
+    let mut unfinished = BTreeMap::new();
+    let mut has_changes = false;
+    let run = reported.as_ref().map(|(run, _)| run);
+    for turn in &order.turns {
+        let mut stacks = run.into_iter().flat_map(|run| &run.record.stacks);
+        let of_stack = stacks.find(|stack| stack.path == turn.stack.as_str());
+        let state = of_stack.map(|stack| &stack.state);
+        if !state.is_some_and(StackState::is_success) {
+            let has_failed = state.is_some_and(StackState::is_failure);
+            unfinished.insert(turn.stack.clone(), has_failed);
+        }
+        has_changes |= state.is_some_and(StackState::has_changes);
+    }
+    note_unfinished(order, &unfinished);
+    Ok(match reported {
+        _ if !unfinished.is_empty() => ExitStatus::Run(1),
+        Some((_, false)) => ExitStatus::External,
+        _ if has_changes && order.settings.detailed_exit_code => ExitStatus::Run(2),
+        _ => ExitStatus::Success,
+    })
+}
+
+/// Brings the run of a work order to this machine, and writes its reports. Returns the run, and whether all reports
+/// were written; `None` if no job has begun.
+fn report(
+    chdir: &[PathBuf],
+    order: &WorkOrder,
+    reports: &Reports,
+) -> Result<Option<(ShownRun, bool)>> {
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    if !context.fetch_order_run(&order.run)? {
+        if !reports.is_empty() {
+            console::note("there is nothing to report: no job has run a stack");
+        }
+        return Ok(None);
+    }
+    let shown = shown_in(&context.project.root, &order.run)?;
+    let logs = Logs::new(shown.folder.join("logs"));
+    let are_written = reports.write(&shown, &logs);
+    Ok(Some((shown, are_written)))
+}
+
+/// Notes the stacks of a work order that are not done, each with whether it has failed.
+fn note_unfinished(order: &WorkOrder, unfinished: &BTreeMap<StackPath, bool>) {
     let stacks: BTreeSet<_> = order.turns.iter().map(|turn| &turn.stack).collect();
     let total = count(stacks.len(), "stack");
     if unfinished.is_empty() {
         console::note(&format!("{total} done"));
-        return Ok(status);
+        return;
     }
     console::note(&format!("{} of {total} not done:", unfinished.len()));
-    for (stack, has_failed) in &unfinished {
+    for (stack, has_failed) in unfinished {
         let stack = printable(stack.as_str());
         let why = if *has_failed { "failed" } else { "not run" };
         console::note(&format!("{stack}: {why}"));
     }
-    Ok(match status.number() {
-        0 => ExitStatus::Run(1),
-        _ => status,
-    })
 }
 
 fn unusable(named: &Path, why: &str) -> ProgramError {

@@ -1,6 +1,7 @@
 //! The jobs of a work order whose command is that of `orch run`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use orch::command::apply::WorkLeft;
@@ -88,6 +89,7 @@ impl CommandJobs<'_> {
             policies: PolicyOptions::off(),
             lock_timeout: self.lock_timeout.unwrap_or_default(),
             job: recorded.is_some().then_some(open.job),
+            results: Some(Arc::new(self.order.outline(recorded.is_some()))),
             ..args.options(safeguards::of_run(args)?)
         };
         let reports = args.reports.check(chdir, None)?.with_step_summary();
