@@ -123,7 +123,8 @@ impl Apply<'_> {
             }
             let status = self.after_gate(&verified, ExitStatus::Success);
             let is_done = status == ExitStatus::Success && left.stacks.is_empty();
-            if is_done && self.saved.plan.blocked_changes().next().is_none() {
+            let is_finish = self.part.is_some_and(|part| part.records);
+            if is_done && !is_finish && self.saved.plan.blocked_changes().next().is_none() {
                 self.notices.note(&self.nothing_left(&verified));
             }
             if let (None, Some(document)) = (&lock, &verified.document) {

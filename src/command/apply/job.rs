@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Apply;
 use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
-use super::verified::{Loaded, VerifiedPlan};
+use super::verified::{LoadedProject, VerifiedPlan};
 use crate::change::EntryIndex;
 use crate::context::{Context, from_read};
 use crate::error::Result;
@@ -46,7 +46,7 @@ impl Apply<'_> {
     pub fn execute_part(&self, part: &PlanPart) -> Result<ExitStatus> {
         let status = self.execute(Commits::default(), None)?;
         if status.number() == 0 {
-            let Loaded { mut context, .. } = self.load(true)?;
+            let LoadedProject { mut context, .. } = self.load(true)?;
             context.complete_job(&part.job)?;
             if let Some(kept) = self.kept {
                 kept.keep(context);
@@ -57,7 +57,7 @@ impl Apply<'_> {
 
     /// Ends the job that only records stacks, and frees the lock of the work order.
     pub fn free_order(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
-        let Loaded { mut context, .. } = self.load(true)?;
+        let LoadedProject { mut context, .. } = self.load(true)?;
         context.complete_job(&part.job)?;
         context.free_order(order, secret)?;
         if let Some(kept) = self.kept {

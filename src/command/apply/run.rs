@@ -226,7 +226,9 @@ impl Apply<'_> {
         if !left.is_empty() {
             let is_refused =
                 |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
-            self.notices.note(if left.iter().any(is_refused) {
+            self.notices.note(if self.part.is_some() {
+                "run the job again to continue: it skips stacks that are done"
+            } else if left.iter().any(is_refused) {
                 "`orch plan` shows what is left"
             } else if self.is_from_file {
                 "`orch apply FILE --resume` continues this plan"

@@ -44,7 +44,7 @@ pub(super) struct VerifiedPlan {
 }
 
 /// A project, as an apply reads it.
-pub(super) struct Loaded {
+pub(super) struct LoadedProject {
     pub(super) context: Context,
     policies: Option<LoadedPolicies>,
     /// Whether an earlier job of a worker has loaded and checked it, and digested its inputs.
@@ -64,7 +64,7 @@ impl Apply<'_> {
     ) -> Result<VerifiedPlan> {
         let is_first = earlier.is_none();
         let uncommitted_before = earlier.map(|earlier| self.end(earlier));
-        let Loaded {
+        let LoadedProject {
             mut context,
             policies,
             is_kept,
@@ -205,10 +205,10 @@ impl Apply<'_> {
 
     /// Loads the current project and its policies. `is_resumed` says whether its warnings have been
     /// shown.
-    pub(super) fn load(&self, is_resumed: bool) -> Result<Loaded> {
+    pub(super) fn load(&self, is_resumed: bool) -> Result<LoadedProject> {
         let kept = self.kept.map(KeptProject::take).transpose()?.flatten();
         if let Some(context) = kept {
-            return Ok(Loaded {
+            return Ok(LoadedProject {
                 context,
                 // Policies do not run in jobs.
                 policies: None,
@@ -228,7 +228,7 @@ impl Apply<'_> {
             context.problems = Problems::default();
         }
         context.report()?;
-        Ok(Loaded {
+        Ok(LoadedProject {
             context,
             policies,
             is_kept: false,
