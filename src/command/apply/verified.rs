@@ -126,7 +126,11 @@ impl Apply<'_> {
             Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),
             _ => None,
         };
-        self.verification().check(
+        let verification = Verification {
+            is_environment_known: is_kept,
+            ..self.verification()
+        };
+        verification.check(
             &context,
             document.as_ref(),
             statuses.as_ref(),
@@ -254,6 +258,7 @@ impl Apply<'_> {
         Verification {
             saved: self.saved,
             is_from_file: self.is_from_file,
+            is_environment_known: false,
         }
     }
 }
