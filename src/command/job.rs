@@ -388,14 +388,17 @@ impl Context {
         }))
     }
 
-    /// Records in the state that a job has succeeded. The last one frees the lock of its work order.
+    /// Records in the state that jobs have succeeded. The last one frees the lock of its work order.
     ///
     /// # Errors
     ///
     /// If the state cannot be read or written.
-    pub fn complete_job(&mut self, job: &OrderJob) -> Result<()> {
+    pub fn complete_jobs(&mut self, code: &str, jobs: &[String]) -> Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
         let opened = self.opened()?;
-        shared::complete(&opened.backend, &job.code, &job.job).map_err(from_lock)
+        shared::complete(&opened.backend, code, jobs).map_err(from_lock)
     }
 
     /// Frees the lock of a work order whose jobs have ended.

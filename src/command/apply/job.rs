@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::export::WorkOrder;
 use crate::path::StackPath;
-use crate::plan::planner::Commits;
 use crate::plan::stale::{DoneOperations, has_attempted};
 use crate::run::results::OrderResults;
 use crate::state::document::{Lock, OrderJob};
@@ -42,23 +41,20 @@ impl Apply<'_> {
         })
     }
 
-    /// Applies the part, and records in the state that its job has succeeded.
-    pub fn execute_part(&self, part: &PlanPart) -> Result<ExitStatus> {
-        let status = self.execute(Commits::default(), None)?;
-        if status.number() == 0 {
-            let LoadedProject { mut context, .. } = self.load(true)?;
-            context.complete_job(&part.job)?;
-            if let Some(kept) = self.kept {
-                kept.keep(context);
-            }
+    /// Records in the state that jobs have succeeded.
+    pub fn complete_jobs(&self, code: &str, jobs: &[String]) -> Result<()> {
+        let LoadedProject { mut context, .. } = self.load(true)?;
+        context.complete_jobs(code, jobs)?;
+        if let Some(kept) = self.kept {
+            kept.keep(context);
         }
-        Ok(status)
+        Ok(())
     }
 
     /// Ends the job that only records stacks, and frees the lock of the work order.
     pub fn free_order(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
         let LoadedProject { mut context, .. } = self.load(true)?;
-        context.complete_job(&part.job)?;
+        context.complete_jobs(&part.job.code, &[part.job.job.clone()])?;
         context.free_order(order, secret)?;
         if let Some(kept) = self.kept {
             kept.keep(context);

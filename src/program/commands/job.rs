@@ -1,5 +1,6 @@
 //! `orch job` and `orch finish`
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -22,7 +23,7 @@ use orch::record::logs::Logs;
 use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
-use super::apply::{PartOfFile, PartsOfFile};
+use super::apply::PartOfFile;
 use super::command_line::Cli;
 use super::reports::{ReportArgs, Reports};
 use super::run::{CommandJobs, RunArgs};
@@ -95,10 +96,18 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     let found = job::find(&order, &args.id)?;
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
-        return jobs.apply.with(|parts| jobs.run(parts, found));
+        return jobs.apply.with(|parts| {
+            let part = jobs.part(Some(found));
+            let status = parts.apply(&part)?;
+            parts.complete(&part)?;
+            Ok(status)
+        });
     }
     let run = command_of(&args.work_order, &order)?;
-    command_jobs(chdir, &run, &order, args.lock_timeout).run(found)
+    let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+    let status = jobs.run(found)?;
+    jobs.complete()?;
+    Ok(status)
 }
 
 /// The jobs of a work order that apply a plan file.
@@ -141,11 +150,6 @@ impl PlanJobs<'_> {
         let stops = self.apply.on_error == OnError::Stop;
         job::part(self.order, job, &self.secret, stops)
     }
-
-    /// Applies the part of a job.
-    fn run(&self, parts: &PartsOfFile<'_>, job: &OrderedJob) -> Result<ExitStatus> {
-        parts.apply(&self.part(Some(job)))
-    }
 }
 
 /// Returns the jobs of a work order that run a command.
@@ -161,6 +165,7 @@ fn command_jobs<'a>(
         order,
         lock_timeout,
         kept: KeptProject::default(),
+        succeeded: RefCell::default(),
     }
 }
 
@@ -205,7 +210,14 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
         let all = jobs.part(Some(&job::all_turns(&order)));
         let apply = &jobs.apply;
-        return apply.with(|parts| share(|| parts.look(&all), |job| jobs.run(parts, job)));
+        return apply.with(|parts| {
+            let start = |job: &OrderedJob| parts.apply(&jobs.part(Some(job)));
+            let status = share(|| parts.look(&all), start);
+            let completed = parts.complete(&all);
+            let status = status?;
+            completed?;
+            Ok(status)
+        });
     }
     let run = command_of(&args.work_order, &order)?;
     let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
@@ -216,7 +228,11 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
         )
         .hint("export jobs instead of workers, or add `--record` to `orch export`"));
     }
-    share(|| jobs.look(recorded), |job| jobs.run(job))
+    let status = share(|| jobs.look(recorded), |job| jobs.run(job));
+    let completed = jobs.complete();
+    let status = status?;
+    completed?;
+    Ok(status)
 }
 
 /// Starts the next turn until none is left. Returns the worst exit status.

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{declare, done, fails, hook, log, prepared, unhook};
-use crate::support::Repository;
+use crate::support::{BucketServer, Dialect, Repository};
 
 /// `/app` runs after `/db` and `/cache`, `/end` after it; `/web` stands alone.
 const STACKS: [(&str, &str); 5] = [
@@ -328,4 +328,36 @@ fn results_of_a_replaced_stack_keep_its_turns_apart() {
         2,
         "{run}"
     );
+}
+
+#[test]
+fn results_of_jobs_go_to_the_bucket_of_the_state() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = prepared(&STACKS);
+    let state = STATE.replace(
+        "backend \"local\" {\n        path = \"../shared/acme\"\n      }",
+        &server.backend(),
+    );
+    sandbox.write("/state.orch.hcl", state);
+    let repository = Repository::of(sandbox);
+    let orch = |arguments: &str| {
+        let mut command = repository.command(arguments);
+        let output = command.envs(server.credentials()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    orch("state init");
+    orch("plan -o saved");
+    orch("export make saved -o jobs.mk --work-order order.json --workers 2");
+    orch("work --work-order order.json");
+    let keys = server.keys();
+    let results = keys.iter().filter(|key| key.contains(".results/"));
+    assert_eq!(results.count(), STACKS.len(), "{keys:?}");
+    let second = machine(&repository, "second");
+    let shown = orch(&format!("{second} runs show last --format json"));
+    let run: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(run["succeeded"], STACKS.len(), "{run}");
+    let logs = orch(&format!("{second} runs logs last /web"));
+    assert!(logs.contains("would make 1"), "{logs}");
 }

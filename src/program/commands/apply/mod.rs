@@ -2,6 +2,7 @@
 
 mod terminal;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -351,8 +352,11 @@ impl PartOfFile<'_> {
             },
         };
         with_file(self.chdir, self.file, &flags, |whole| {
-            let kept = KeptProject::default();
-            act(&PartsOfFile { whole, kept })
+            act(&PartsOfFile {
+                whole,
+                kept: KeptProject::default(),
+                succeeded: RefCell::default(),
+            })
         })
     }
 }
@@ -361,13 +365,29 @@ impl PartOfFile<'_> {
 pub(super) struct PartsOfFile<'a> {
     whole: &'a Apply<'a>,
     kept: KeptProject,
+    /// The jobs that have succeeded, which the state does not have yet.
+    succeeded: RefCell<Vec<String>>,
 }
 
 impl PartsOfFile<'_> {
-    /// Applies a part, and records it in the state if it has succeeded.
+    /// Applies a part.
     pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
         let apply = self.whole.of_part(part, &self.kept);
-        Ok(apply.execute_part(part)?)
+        let status = apply.execute(Commits::default(), None)?;
+        if status.number() == 0 {
+            self.succeeded.borrow_mut().push(part.job.job.clone());
+        }
+        Ok(status)
+    }
+
+    /// Records in the state that the parts so far have succeeded; `part` is any of them.
+    pub(super) fn complete(&self, part: &PlanPart) -> Result<()> {
+        let apply = self.whole.of_part(part, &self.kept);
+        let succeeded = self.succeeded.take();
+        if succeeded.is_empty() {
+            return Ok(());
+        }
+        Ok(apply.complete_jobs(&part.job.code, &succeeded)?)
     }
 
     /// Returns what a worker can do next.

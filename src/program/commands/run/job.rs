@@ -1,5 +1,6 @@
 //! The jobs of a work order whose command is that of `orch run`.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub(crate) struct CommandJobs<'a> {
     pub(crate) order: &'a WorkOrder,
     pub(crate) lock_timeout: Option<Duration>,
     pub(crate) kept: KeptProject,
+    /// The jobs that have succeeded, which the state does not have yet.
+    pub(crate) succeeded: RefCell<Vec<String>>,
 }
 
 impl CommandJobs<'_> {
@@ -54,6 +57,13 @@ impl CommandJobs<'_> {
     /// Runs the command in the stacks of a job.
     pub(crate) fn run(&self, job: &OrderedJob) -> Result<ExitStatus> {
         self.with(|context| self.run_in(context, job))
+    }
+
+    /// Records in the state that the jobs so far have succeeded.
+    pub(crate) fn complete(&self) -> Result<()> {
+        let code = job::code(self.order, &host_variable(SECRET).unwrap_or_default());
+        let succeeded = self.succeeded.take();
+        self.with(|context| Ok(context.complete_jobs(&code, &succeeded)?))
     }
 
     /// Calls a function with the project, which is loaded once.
@@ -131,7 +141,7 @@ impl CommandJobs<'_> {
             return Ok(ExitStatus::Run(1));
         }
         if recorded.is_some() {
-            context.complete_job(&order_job)?;
+            self.succeeded.borrow_mut().push(order_job.job);
         }
         Ok(status)
     }
