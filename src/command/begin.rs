@@ -69,6 +69,7 @@ pub(super) fn begin_error(error: BeginError, can_be_beside: bool) -> Error {
     match error {
         BeginError::Files(error) => Error::external(error),
         BeginError::Signals(error) => Error::described("failed to receive signals", error),
+        BeginError::Thread(error) => Error::described("failed to start a thread", error),
         BeginError::Busy(busy) => busy_error(busy, can_be_beside),
     }
 }

@@ -20,6 +20,8 @@ use crate::git::{GitError, Repository};
 use crate::plan::entry::PlanEntry;
 use crate::plan::{PlannedOperation, SavedPlan};
 use crate::printable::{count, printable};
+use crate::project::config::RecordKind;
+use crate::project::policy::PolicyRun;
 use crate::record::journal::{Argument, SettingsRecord};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::request::{head, new_id, past_applies, past_durations};
@@ -80,6 +82,13 @@ impl Context {
         command: &ExportedCommand,
         selection: &Selection,
     ) -> Result<Export> {
+        let kind = self.records(&command.words, &options.settings)?;
+        if kind == Some(RecordKind::Apply)
+            && !command.is_reverse
+            && self.project.settings.policies.run != PolicyRun::Off
+        {
+            self.warn_of_policies();
+        }
         let order = RunOrder::new(&self.graph, selection);
         let direction = if command.is_reverse {
             Direction::Reverse
@@ -130,6 +139,9 @@ impl Context {
             let problem = format!("the plan has the stack `{stack}`, which is not in the project");
             let hint = "check out the commit that was planned, or make a new plan";
             return Err(Error::refused(problem).hint(hint));
+        }
+        if !saved.policies.is_off {
+            self.warn_of_policies();
         }
         let destroys = plan.operations.iter().any(|it| it.destroys);
         let document = if destroys && self.project.settings.state.is_some() {
@@ -240,6 +252,16 @@ impl Context {
             pipeline,
             order: WorkOrder::new(ordered, graph.as_ref()),
         })
+    }
+
+    /// Warns that the jobs evaluate no policies, if there are any.
+    fn warn_of_policies(&self) {
+        if !self.project.policies.is_empty() {
+            self.notices
+                .warning("policies are not evaluated in jobs, so no follow-up runs");
+            self.notices
+                .help("to evaluate them, apply on one machine with `orch apply`");
+        }
     }
 
     fn note_jobs(

@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::run::{RunJob, patterns, records_of};
 use crate::change::EntryIndex;
-use crate::context::{Context, from_lock, from_read};
+use crate::context::{Context, from_lock, from_read, from_store, state_config};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
 use crate::path::StackPath;
@@ -19,13 +20,16 @@ use crate::printable::printable;
 use crate::project::config::RecordKind;
 use crate::project::environment::{Environment, lookup};
 use crate::project::stack::StackIndex;
+use crate::record::results::OrderOutline;
 use crate::run::request::head;
+use crate::run::results::OrderResults;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
 use crate::state::clock::SystemClock;
 use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
+use crate::state::open::open;
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
@@ -62,6 +66,7 @@ fn order_job(order: &WorkOrder, job: &str, secret: &str) -> OrderJob {
         code: code(order, secret),
         job: job.to_owned(),
         left: Vec::new(),
+        is_chosen: order.jobs.is_empty(),
     }
 }
 
@@ -118,6 +123,7 @@ pub fn part(order: &WorkOrder, job: Option<&OrderedJob>, secret: &str, stops: bo
         jobs,
         stops,
         records: job.is_none(),
+        outline: Arc::new(order.outline(true)),
     }
 }
 
@@ -166,12 +172,15 @@ pub fn next_turn(order: &WorkOrder, states: &[TurnProgress]) -> Result<WorkLeft>
         TurnProgress::Failed => !it.must_succeed,
         TurnProgress::Left | TurnProgress::Running => false,
     };
-    let is_stopped = failed_turn(order, states, &[])?.is_some();
-    let mut left = (0..states.len()).filter(|turn| states[*turn] == TurnProgress::Left);
-    let next = left.find(|turn| predecessors.of(*turn).iter().all(has_ended));
+    if failed_turn(order, states, &[])?.is_some() {
+        return Ok(WorkLeft::default());
+    }
+    let left = (0..states.len()).filter(|turn| states[*turn] == TurnProgress::Left);
+    let open = left.filter(|turn| predecessors.of(*turn).iter().all(has_ended));
+    let is_any_left = states.contains(&TurnProgress::Left);
     Ok(WorkLeft {
-        next: next.filter(|_| !is_stopped),
-        is_waiting: states.contains(&TurnProgress::Running),
+        open: open.collect(),
+        is_waiting: is_any_left && states.contains(&TurnProgress::Running),
     })
 }
 
@@ -364,14 +373,32 @@ impl Context {
         Ok(open)
     }
 
-    /// Records in the state that a job has succeeded. The last one frees the lock of its work order.
+    /// Returns where the results of a job go: beside the state, if the project keeps one.
+    pub(super) fn order_results(
+        &self,
+        outline: &Arc<OrderOutline>,
+    ) -> Result<Option<OrderResults>> {
+        if self.project.settings.state.is_none() {
+            return Ok(None);
+        }
+        let config = state_config(&self.project, &self.notices)?;
+        Ok(Some(OrderResults {
+            outline: Arc::clone(outline),
+            backend: open(&config, &self.project.root).map_err(from_store)?,
+        }))
+    }
+
+    /// Records in the state that jobs have succeeded. The last one frees the lock of its work order.
     ///
     /// # Errors
     ///
     /// If the state cannot be read or written.
-    pub fn complete_job(&mut self, job: &OrderJob) -> Result<()> {
+    pub fn complete_jobs(&mut self, code: &str, jobs: &[String]) -> Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
         let opened = self.opened()?;
-        shared::complete(&opened.backend, &job.code, &job.job).map_err(from_lock)
+        shared::complete(&opened.backend, code, jobs).map_err(from_lock)
     }
 
     /// Frees the lock of a work order whose jobs have ended.

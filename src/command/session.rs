@@ -13,12 +13,14 @@ use crate::error::Result;
 use crate::path::StackPath;
 use crate::plan::Purpose;
 use crate::plan::planner::EndedOutput;
+use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::failure_text;
 use crate::run::directed::Director;
 use crate::run::event::{RunSummary, Sink};
 use crate::run::execute::{Streams, Task};
+use crate::run::results::UnsentResult;
 use crate::run::started::{BeginError, EndedRun, StartedRun};
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
@@ -138,6 +140,12 @@ impl<'c> RunSession<'c> {
         let shown = output.end();
         if let Some(problem) = &ended.problem {
             self.context.notices.warning(&problem.to_string());
+        }
+        for UnsentResult { stack, problem } in ended.unsent.iter().flatten() {
+            let stack = printable(stack);
+            self.context.notices.warning(&format!(
+                "the result of {stack} is only on this machine: {problem}"
+            ));
         }
         Ok((ended, shown))
     }

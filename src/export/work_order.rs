@@ -13,6 +13,7 @@ use crate::context::{seal, seal_of};
 use crate::path::StackPath;
 use crate::project::config::RecordKind;
 use crate::record::journal::{Argument, SettingsRecord};
+use crate::record::results::{OrderOutline, OutlinedTurn};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 
@@ -287,6 +288,21 @@ impl WorkOrder {
             recording,
             ..RunSettings::recorded(&self.settings)
         })
+    }
+
+    /// Returns the turns, for their results. `is_recorded` says whether the order locks the state.
+    pub fn outline(&self, is_recorded: bool) -> OrderOutline {
+        let turns = self.turns.iter().map(|turn| OutlinedTurn {
+            stack: turn.stack.to_string(),
+            destroys: turn.operation == OrderedOperation::Destroy,
+        });
+        OrderOutline {
+            run: self.run.clone(),
+            turns: turns.collect(),
+            edges: self.edges.clone(),
+            order_only: self.order_only.clone(),
+            is_recorded,
+        }
     }
 
     pub fn job(&self, id: &str) -> Option<&OrderedJob> {

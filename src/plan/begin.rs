@@ -113,6 +113,7 @@ pub fn begin(
         policies: run.policies.clone(),
         graph: digest(&project.stacks, references),
         environment,
+        part_of: None,
     };
     StartedRun::begin(
         &project.root,

@@ -2,4 +2,5 @@
 
 pub mod journal;
 pub mod logs;
+pub mod results;
 pub mod samples;

@@ -18,6 +18,7 @@ pub mod policies;
 mod policy_lints;
 pub mod recording;
 pub mod request;
+pub mod results;
 pub mod resume;
 pub mod run_command;
 pub mod safeguard;

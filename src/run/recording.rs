@@ -16,6 +16,7 @@ use crate::record::journal::{
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
 use crate::run::journaled;
+use crate::run::results::{ResultSender, UnsentResult};
 
 /// How many runs are kept; older ones are removed when one begins.
 const KEPT_RUNS: usize = 50;
@@ -37,6 +38,19 @@ pub struct Followers {
     pub record: Option<RunRecord>,
     /// A file or pipe outside the project's record.
     pub stream: Option<EventStream>,
+    /// The results of the turns, if the run is a job of a work order.
+    pub(super) results: Option<ResultSender>,
+}
+
+/// What the recipients of the journal have to report at the end.
+#[derive(Debug, Default)]
+pub struct EndedRecording {
+    /// The record, if there is a recipient for it.
+    pub record: Option<RunRecord>,
+    /// Why the last lines did not reach the stream.
+    pub problem: Option<io::Error>,
+    /// The results that are only on this machine; `None` if no results were sent.
+    pub unsent: Option<Vec<UnsentResult>>,
 }
 
 /// A note about the recording of a run.
@@ -162,8 +176,13 @@ impl Recording {
     /// Stores an event, and returns the errors.
     pub fn event(&mut self, event: &RunEvent) -> Vec<io::Error> {
         self.turns.follow(event);
-        let Followers { record, stream } = &mut self.followers;
-        if self.journal.is_none() && record.is_none() && stream.is_none() {
+        let Followers {
+            record,
+            stream,
+            results,
+        } = &mut self.followers;
+        let has_none = record.is_none() && stream.is_none() && results.is_none();
+        if self.journal.is_none() && has_none {
             return Vec::new();
         }
         let Some(entry) = journaled::entry(Timestamp::now(), event, &self.turns) else {
@@ -181,6 +200,9 @@ impl Recording {
         if let Some(stream) = stream {
             let written = stream.write(&entry);
             problems.extend(written.map_err(|error| unread(&error)).err());
+        }
+        if let Some(results) = results {
+            results.line(event, &entry, &self.turns);
         }
         if let Some(record) = record {
             record.add(entry);
@@ -203,15 +225,19 @@ impl Recording {
         }
     }
 
-    /// Waits until everything is written. Returns the record, if there is a follower for it.
-    ///
-    /// # Errors
-    ///
-    /// If the last lines did not reach the stream.
-    pub fn end(self) -> (Option<RunRecord>, io::Result<()>) {
-        let Followers { record, stream } = self.followers;
+    /// Waits until everything is written.
+    pub fn end(self) -> EndedRecording {
+        let Followers {
+            record,
+            stream,
+            results,
+        } = self.followers;
         let ended = stream.map_or(Ok(()), |mut stream| stream.end());
-        (record, ended.map_err(|error| unread(&error)))
+        EndedRecording {
+            record,
+            problem: ended.map_err(|error| unread(&error)).err(),
+            unsent: results.map(ResultSender::end),
+        }
     }
 }
 
@@ -280,7 +306,8 @@ fn held(folder: &GuardedFolder, holder: Option<LockHolder>, header: &Header) -> 
 fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
     let runs = Runs::find(folder.clone()).map_err(JournalError::from);
     match runs.and_then(|runs| runs.record(&killed.run)) {
-        Ok(record) => record.finished.is_none(),
+        // A job is run again instead.
+        Ok(record) => record.finished.is_none() && record.header.part_of.is_none(),
         Err(error) => !error.is_missing(),
     }
 }

@@ -277,6 +277,7 @@ impl PreparedRun {
             policies: self.policies.clone(),
             graph: digest(stacks, references),
             environment: names(self.tasks.iter().map(|task| &task.environment)),
+            part_of: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::record::journal::{Header, RunRecord, UncommittedFile};
+use crate::record::logs::Logs;
 use crate::run::directed::{DirectedExecutor, Director};
 use crate::run::event::{RunEvent, RunSummary, Sink};
 use crate::run::event_stream::EventStream;
@@ -17,7 +18,8 @@ use crate::run::execute::{
 use crate::run::following::{
     FollowUpTurn, FollowUpTurns, FollowUpWork, FollowedExecutor, PolicyThread, PreparedFollowUp,
 };
-use crate::run::recording::{Busy, Followers, Recording, RecordingNote};
+use crate::run::recording::{Busy, EndedRecording, Followers, Recording, RecordingNote};
+use crate::run::results::{OrderResults, ResultSender, UnsentResult};
 use crate::run::state::{Confirming, RunState, StatePlan, WriterReports};
 use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
@@ -37,6 +39,8 @@ pub struct BeginOptions {
     pub is_reported: bool,
     /// Another destination for the lines of its journal.
     pub events: Option<EventStream>,
+    /// Where its results go, if it is a job of a work order.
+    pub results: Option<OrderResults>,
     /// The receiver of signals, if there is one already.
     pub inbox: Option<Inbox>,
 }
@@ -48,6 +52,8 @@ pub enum BeginError {
     Files(TooFewFiles),
     /// Signals cannot be received.
     Signals(io::Error),
+    /// A thread cannot be started.
+    Thread(io::Error),
     /// Another run is in progress.
     Busy(Busy),
 }
@@ -78,6 +84,17 @@ pub struct EndedRun {
     pub problem: Option<io::Error>,
     /// The result of writing the state, if it was written.
     pub state: Option<WriterEnd>,
+    /// The results of a job that are only on this machine; `None` if it is no job, or sends none.
+    pub unsent: Option<Vec<UnsentResult>>,
+}
+
+impl EndedRun {
+    /// Returns whether it is a job that has succeeded and whose results are all in the store.
+    pub fn is_elsewhere(&self) -> bool {
+        let is_sent = self.unsent.as_ref().is_some_and(Vec::is_empty);
+        let is_lost = matches!(self.state, Some(WriterEnd::Lost { .. }));
+        is_sent && !is_lost && self.summary.has_ended_well()
+    }
 }
 
 impl StartedRun {
@@ -103,14 +120,18 @@ impl StartedRun {
             uncommitted: _,
             is_reported,
             events: mut stream,
+            results,
             inbox,
         } = circumstances;
         let inbox = match inbox {
             Some(inbox) => inbox,
             None => Inbox::with_signals().map_err(BeginError::Signals)?,
         };
-        let is_followed = is_reported || stream.is_some();
-        let header = (is_recorded || is_followed).then(header);
+        let is_followed = is_reported || stream.is_some() || results.is_some();
+        let mut header = (is_recorded || is_followed).then(header);
+        if let Some((header, results)) = header.as_mut().zip(results.as_ref()) {
+            header.part_of = Some(results.outline.run.clone());
+        }
         let (mut recording, notes) = match &header {
             Some(header) if is_recorded => {
                 Recording::begin(root, header, allow_concurrent).map_err(BeginError::Busy)?
@@ -121,9 +142,23 @@ impl StartedRun {
             // If there is no reader, the first event fails.
             _ = stream.write(header);
         }
+        let results = match results.zip(header.as_ref()) {
+            Some((results, header)) => {
+                let logs = recording.folder().map(|folder| folder.join("logs"));
+                match ResultSender::start(results, header, logs.map(Logs::new)) {
+                    Ok(sender) => Some(sender),
+                    Err(error) => {
+                        recording.discard();
+                        return Err(BeginError::Thread(error));
+                    }
+                }
+            }
+            None => None,
+        };
         recording.follow(Followers {
             record: header.filter(|_| is_reported).map(RunRecord::new),
             stream,
+            results,
         });
         Ok(StartedRun {
             execution,
@@ -352,12 +387,17 @@ impl StartedRun {
             following.end();
         }
         let state = state.and_then(Rc::into_inner).map(RunState::finish);
-        let (record, ended) = self.recording.end();
+        let EndedRecording {
+            record,
+            problem,
+            unsent,
+        } = self.recording.end();
         EndedRun {
             summary,
             record,
-            problem: ended.err(),
+            problem,
             state,
+            unsent,
         }
     }
 }

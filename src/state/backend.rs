@@ -5,6 +5,8 @@
 //! acme-infra/prod.run-01a2….json     what a run has changed
 //! acme-infra/prod.backups/412.json   an earlier document
 //! acme-infra/prod.queue/….json       a run that waits for the lock
+//! acme-infra/prod.orders/01a2….json  the run of a work order
+//! acme-infra/prod.results/01a2…/     the results of its turns
 //! ```
 
 use std::time::Duration;
@@ -102,6 +104,15 @@ impl Backend {
     /// Returns the name of the document for people.
     pub fn address(&self) -> String {
         self.store.address(&self.key())
+    }
+
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Returns the key of an object beside the document.
+    pub(super) fn beside(&self, name: &str) -> String {
+        format!("{}.{name}", self.base)
     }
 
     fn key(&self) -> String {
@@ -299,7 +310,7 @@ impl Backend {
 
     /// Puts an object if the condition holds. If the answer was lost, or a refusal may be that of a repeated request,
     /// reading decides: no two writes have the same bytes.
-    fn swap_bytes(
+    pub(super) fn swap_bytes(
         &self,
         key: &str,
         bytes: &[u8],

@@ -97,6 +97,8 @@ pub struct OrderJob {
     pub job: String,
     /// All jobs with work left, for the first one, which takes the lock.
     pub left: Vec<String>,
+    /// Whether a worker has chosen the job: if another one has it, it chooses again instead of waiting.
+    pub is_chosen: bool,
 }
 
 impl SharedLock {

@@ -28,6 +28,7 @@ pub mod open;
 pub mod recover;
 mod refreshed;
 mod rename;
+pub mod results;
 pub mod retry;
 pub mod rules;
 pub mod run_record;

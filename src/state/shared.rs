@@ -52,12 +52,12 @@ impl Document {
     }
 }
 
-/// Records that a job has succeeded. The last one frees the lock of its work order.
+/// Records that jobs have succeeded. The last one frees the lock of its work order.
 ///
 /// # Errors
 ///
 /// If the document cannot be read or written.
-pub fn complete(backend: &Backend, code: &str, job: &str) -> Result<(), LockError> {
+pub fn complete(backend: &Backend, code: &str, jobs: &[String]) -> Result<(), LockError> {
     retry(backend, || {
         let ReadDocument {
             mut document,
@@ -68,11 +68,14 @@ pub fn complete(backend: &Backend, code: &str, job: &str) -> Result<(), LockErro
         let Some(shared) = lock.and_then(|lock| lock.shared.as_mut()) else {
             return Ok(Some(())); // it was freed by force
         };
-        // A second run of the job that has begun meanwhile completes it itself.
-        if !matches!(shared.jobs.get(job), Some(None)) {
+        // A second run of a job that has begun meanwhile completes it itself.
+        let n_left = shared.jobs.len();
+        shared
+            .jobs
+            .retain(|job, lock| lock.is_some() || !jobs.contains(job));
+        if shared.jobs.len() == n_left {
             return Ok(Some(()));
         }
-        shared.jobs.remove(job);
         if shared.jobs.is_empty() {
             document.lock = None;
         }

@@ -20,7 +20,7 @@ use orch::project::{Problems, Project};
 use orch::selection::graph::{Graph, SearchDirection};
 use orch::selection::reference::References;
 use orch::selection::select::{
-    DirectoryMatch, NamedStacks, NeighbourChoice, PathFilter, Query, Reach, RecordedQuery,
+    DirectoryMatch, NamedStacks, NeighbourChoice, PathFilter, Query, Reach, ReachBy, RecordedQuery,
     ReleasedQuery, Selection, select,
 };
 use orch::source::Span;
@@ -115,6 +115,7 @@ impl Loaded {
             }
         });
         let reach = |reach: &ModelReach| Reach {
+            by: ReachBy::Order,
             verb: match reach.verb {
                 "only" => NeighbourChoice::Only,
                 "include" => NeighbourChoice::Include,

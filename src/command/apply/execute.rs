@@ -123,23 +123,27 @@ impl Apply<'_> {
             }
             let status = self.after_gate(&verified, ExitStatus::Success);
             let is_done = status == ExitStatus::Success && left.stacks.is_empty();
-            if is_done && self.saved.plan.blocked_changes().next().is_none() {
+            let is_finish = self.part.is_some_and(|part| part.records);
+            if is_done && !is_finish && self.saved.plan.blocked_changes().next().is_none() {
                 self.notices.note(&self.nothing_left(&verified));
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
                 let lockable = Lockable::new(&mut verified.context, document)?;
                 lockable.record_newer_commits(&verified.context.project, document);
             }
-            drop((lock, verified));
+            drop(lock);
+            self.end(verified);
             return self.keep(&left, status);
         }
         // The prompt, or the wait for the lock, may have taken hours.
         if consent != ApprovalAnswer::NotAsked || lock.is_some() && !is_held {
-            verified = self.verify(Some(&verified), lock.as_mut())?;
+            verified = self.verify(Some(verified), lock.as_mut())?;
             if !self.has_work_left(&verified)? {
                 self.notices
                     .note("nothing to do: another run has applied it meanwhile");
-                return Ok(self.after_gate(&verified, ExitStatus::Success));
+                let status = self.after_gate(&verified, ExitStatus::Success);
+                self.end(verified);
+                return Ok(status);
             }
         }
         let unplanned = verified
@@ -164,7 +168,7 @@ impl Apply<'_> {
         let approved = self.approved(&verified, &run, consent);
         let (status, mut left) = self.prepare_and_run(approved, &run, lock, commits, policies)?;
         let status = self.after_gate(&verified, status);
-        drop(verified);
+        self.end(verified);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
         if is_rejected {
@@ -179,6 +183,8 @@ impl Apply<'_> {
     fn first_verified(&self, held: &mut Option<HeldLock>) -> Result<VerifiedPlan> {
         let found = self.verify(None, held.as_mut().map(|held| &mut held.lock));
         let waits = self.is_from_file && held.is_none() && self.lock_timeout.is_some();
+        // A job would wait for the lock of its own work order.
+        let waits = waits && self.part.is_none();
         match found {
             Err(error) if waits && error.kind() == ErrorKind::Refused => {}
             found => return found,

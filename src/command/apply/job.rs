@@ -3,15 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Apply;
-use super::part::{PlanOperation, PriorOperation, WorkLeft, attempted};
-use super::verified::VerifiedPlan;
+use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
+use super::verified::{LoadedProject, VerifiedPlan};
 use crate::change::EntryIndex;
-use crate::context::from_read;
+use crate::context::{Context, from_read};
 use crate::error::Result;
 use crate::exit::ExitStatus;
+use crate::export::WorkOrder;
 use crate::path::StackPath;
 use crate::plan::stale::{DoneOperations, has_attempted};
+use crate::run::results::OrderResults;
 use crate::state::document::{Lock, OrderJob};
+
+/// The operations of a part, as the state has them.
+struct Glance {
+    /// The operations that may start, by position.
+    open: Vec<usize>,
+    /// Whether one has neither begun nor ended.
+    is_any_left: bool,
+    /// The locks of running jobs.
+    running: Vec<Lock>,
+}
 
 impl Apply<'_> {
     /// Returns the job, and the jobs of its work order with operations left.
@@ -29,51 +41,87 @@ impl Apply<'_> {
         })
     }
 
+    /// Records in the state that jobs have succeeded.
+    pub fn complete_jobs(&self, code: &str, jobs: &[String]) -> Result<()> {
+        let LoadedProject { mut context, .. } = self.load(true)?;
+        context.complete_jobs(code, jobs)?;
+        if let Some(kept) = self.kept {
+            kept.keep(context);
+        }
+        Ok(())
+    }
+
+    /// Ends the job that only records stacks, and frees the lock of the work order.
+    pub fn free_order(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
+        let LoadedProject { mut context, .. } = self.load(true)?;
+        context.complete_jobs(&part.job.code, &[part.job.job.clone()])?;
+        context.free_order(order, secret)?;
+        if let Some(kept) = self.kept {
+            kept.keep(context);
+        }
+        Ok(())
+    }
+
     /// Returns what a worker can do next.
     pub fn look(&self) -> Result<WorkLeft> {
-        let verified = self.verify(None, None)?;
-        let (Some(part), Some(document)) = (self.part, &verified.document) else {
+        let mut verified = self.verify(None, None)?;
+        let Some(Glance {
+            open,
+            is_any_left,
+            running,
+        }) = self.glance(&verified)
+        else {
             return Ok(WorkLeft::default());
         };
+        let mut is_waiting = false;
+        if open.is_empty() && is_any_left {
+            let backend = &verified.context.opened()?.backend;
+            for lock in running {
+                let record = backend.record(&lock.run).map_err(from_read)?;
+                let age = record.and_then(|(_, age)| age);
+                is_waiting |= age.is_none_or(|age| age < lock.lease());
+            }
+        }
+        self.end(verified);
+        Ok(WorkLeft { open, is_waiting })
+    }
+
+    fn glance(&self, verified: &VerifiedPlan) -> Option<Glance> {
+        let (part, document) = (self.part?, verified.document.as_ref()?);
         let stacks = &verified.context.project.stacks;
         let plan = &self.saved.plan.id;
         let lock = document.lock.as_ref();
         let shared = lock
             .filter(|lock| part.job.holds(lock))
             .and_then(|it| it.shared.as_ref());
-        let running: BTreeMap<String, Lock> = shared
+        let running: BTreeMap<&String, &Lock> = shared
             .into_iter()
             .flat_map(|shared| &shared.jobs)
-            .filter_map(|(job, lock)| Some((job.clone(), *lock.clone()?)))
+            .filter_map(|(job, lock)| Some((job, lock.as_deref()?)))
             .collect();
         let attempted = attempted(stacks, document, plan);
-        let taken = running.keys().filter_map(|job| part.jobs.get(job));
+        let taken = running.keys().filter_map(|job| part.jobs.get(*job));
         let taken: BTreeSet<&PlanOperation> = taken.flatten().collect();
         let is_free = |operation: &PlanOperation| {
             let has_failed = attempted(operation).is_some_and(|entry| !entry.has_succeeded());
             !verified.progress.done.contains(operation) && !taken.contains(operation) && !has_failed
         };
-        let open = part.open(stacks, document, plan, &verified.progress);
+        let opened = part.open(stacks, document, plan, &verified.progress);
         // Within one look, what an operation of the part waits for is not done yet.
-        let is_next = |(operation, before): &&(PlanOperation, Vec<PriorOperation>)| {
+        let may_start = |(operation, before): &(PlanOperation, Vec<PriorOperation>)| {
             let is_done = |it: &PriorOperation| {
                 verified.progress.done.contains(&it.operation)
                     || !it.must_succeed && attempted(&it.operation).is_some()
             };
-            open.open.contains(operation) && is_free(operation) && before.iter().all(is_done)
+            opened.open.contains(operation) && is_free(operation) && before.iter().all(is_done)
         };
-        let next = part.operations.iter().position(|it| is_next(&it));
-        let mut is_waiting = false;
-        if next.is_none() {
-            let mut context = self.terminal.load()?;
-            let backend = &context.opened()?.backend;
-            for lock in running.values() {
-                let record = backend.record(&lock.run).map_err(from_read)?;
-                let age = record.and_then(|(_, age)| age);
-                is_waiting |= age.is_none_or(|age| age < lock.lease());
-            }
-        }
-        Ok(WorkLeft { next, is_waiting })
+        let all = part.operations.iter().enumerate();
+        let open = all.filter(|(_, it)| may_start(it));
+        Some(Glance {
+            open: open.map(|(position, _)| position).collect(),
+            is_any_left: part.operations.iter().any(|(it, _)| is_free(it)),
+            running: running.into_values().cloned().collect(),
+        })
     }
 
     /// Returns the stacks of all jobs whose operations are not done, each with whether it has failed.
@@ -93,9 +141,16 @@ impl Apply<'_> {
             .iter()
             .flat_map(|part| part.jobs.values().flatten());
         let left = all.filter(|it| !verified.progress.done.contains(it));
-        Ok(left
-            .map(|(path, _)| (path.clone(), has_failed(path)))
-            .collect())
+        let left = left.map(|(path, _)| (path.clone(), has_failed(path)));
+        let left = left.collect();
+        self.end(verified);
+        Ok(left)
+    }
+
+    /// Returns where the results of a job go.
+    pub(super) fn results(&self, context: &Context) -> Result<Option<OrderResults>> {
+        let of_part = self.part.map(|part| context.order_results(&part.outline));
+        Ok(of_part.transpose()?.flatten())
     }
 
     /// Returns the exit status of a job, and reports the stacks that the gate has skipped.

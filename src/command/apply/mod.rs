@@ -20,6 +20,7 @@ pub use self::approve::Approval;
 pub use self::lock::{HeldLock, before_planning};
 pub use self::part::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::RunTerminal;
+use super::kept_project::KeptProject;
 use super::plan::{Planned, Tools};
 use crate::context::{Context, RollbackFlags};
 use crate::error::Result;
@@ -62,6 +63,8 @@ pub struct Apply<'a> {
     pub resumes: bool,
     /// The part to apply, if this is a job of a work order.
     pub part: Option<&'a PlanPart>,
+    /// The project that the jobs of a worker share.
+    pub kept: Option<&'a KeptProject>,
     pub approval: Approval,
     pub allows: AllowedChanges,
     pub rollback: RollbackFlags,
@@ -87,6 +90,30 @@ pub struct AllowedChanges {
 }
 
 impl Apply<'_> {
+    /// Returns the apply of a part of the plan.
+    pub fn of_part<'a>(&'a self, part: &'a PlanPart, kept: &'a KeptProject) -> Apply<'a> {
+        Apply {
+            terminal: self.terminal,
+            notices: self.notices.clone(),
+            saved: self.saved,
+            archive: self.archive,
+            is_from_file: self.is_from_file,
+            resumes: self.resumes,
+            part: Some(part),
+            kept: Some(kept),
+            approval: self.approval,
+            allows: self.allows,
+            rollback: self.rollback,
+            disabled: self.disabled,
+            policies: self.policies.clone(),
+            release_samples: self.release_samples.clone(),
+            init: self.init,
+            jobs: self.jobs,
+            on_error: self.on_error,
+            lock_timeout: self.lock_timeout,
+        }
+    }
+
     fn tools(&self) -> Tools<'_> {
         Tools {
             terminal: self.terminal,

@@ -4,12 +4,14 @@
 //! it waits for is recorded as done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::change::EntryIndex;
 use crate::path::StackPath;
 use crate::plan::stale::{DoneOperations, OperationKey, has_attempted};
 use crate::printable::printable;
 use crate::project::stack::Stacks;
+use crate::record::results::OrderOutline;
 use crate::state::document::{Document, Entry, OrderJob};
 
 /// An operation of a plan.
@@ -26,6 +28,8 @@ pub struct PlanPart {
     pub stops: bool,
     /// Whether it also records the stacks without operations: once, after the jobs.
     pub records: bool,
+    /// The turns of the work order, for their results.
+    pub outline: Arc<OrderOutline>,
 }
 
 /// An operation right before another one.
@@ -50,8 +54,8 @@ pub(super) struct OpenPart {
 /// What is left for the workers of a work order.
 #[derive(Debug, Default)]
 pub struct WorkLeft {
-    /// The operation to start next, by its position in the part.
-    pub next: Option<usize>,
+    /// The operations that may start, by their positions in the part.
+    pub open: Vec<usize>,
     /// Whether other workers are busy, so that more may be open later.
     pub is_waiting: bool,
 }

@@ -20,7 +20,7 @@ use crate::plan::{DriverRun, Purpose, begin};
 use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
-use crate::record::journal::PoliciesRecord;
+use crate::record::journal::{PoliciesRecord, remove_run};
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::Invocation;
@@ -124,7 +124,7 @@ impl Apply<'_> {
         })?;
         let mut sinks: Vec<&mut dyn Sink> = Vec::new();
         sinks.extend(progress.as_mut().map(|progress| progress as &mut dyn Sink));
-        let (ended, _) = session.execute(output, &mut sinks, Some(&mut director))?;
+        let (ended, output) = session.execute(output, &mut sinks, Some(&mut director))?;
         context.show_failed(director.failed_checks().iter());
         for (stack, problem) in director.unread() {
             let stack = printable(stack.as_str());
@@ -159,6 +159,10 @@ impl Apply<'_> {
             0 if !director.kept().is_empty() => ExitStatus::Refused,
             status => ExitStatus::Run(status),
         };
+        drop(output);
+        if ended.is_elsewhere() {
+            remove_run(root, run);
+        }
         let unconfirmed = Unconfirmed {
             stacks: director.unconfirmed(),
             had_turns: director.had_turns(),
@@ -198,6 +202,7 @@ impl Apply<'_> {
             uncommitted: verified.uncommitted.clone(),
             is_reported: false,
             events: None,
+            results: self.results(context)?,
             inbox: lock.and_then(StateLock::inbox),
         };
         let begun = begin(
@@ -221,7 +226,9 @@ impl Apply<'_> {
         if !left.is_empty() {
             let is_refused =
                 |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
-            self.notices.note(if left.iter().any(is_refused) {
+            self.notices.note(if self.part.is_some() {
+                "run the job again to continue: it skips stacks that are done"
+            } else if left.iter().any(is_refused) {
                 "`orch plan` shows what is left"
             } else if self.is_from_file {
                 "`orch apply FILE --resume` continues this plan"

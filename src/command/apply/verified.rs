@@ -6,6 +6,7 @@ use super::Apply;
 use super::part::OpenPart;
 use super::policies::{ApplyPolicies, earlier_workflow};
 use crate::change::{CountedStates, StackStatuses};
+use crate::command::kept_project::KeptProject;
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
@@ -42,6 +43,14 @@ pub(super) struct VerifiedPlan {
     pub(super) part: Option<OpenPart>,
 }
 
+/// A project, as an apply reads it.
+pub(super) struct LoadedProject {
+    pub(super) context: Context,
+    policies: Option<LoadedPolicies>,
+    /// Whether an earlier job of a worker has loaded and checked it, and digested its inputs.
+    is_kept: bool,
+}
+
 impl Apply<'_> {
     /// Reads the current facts and checks that the plan is still valid. If this run holds the lock
     /// of the state, the document cannot change any more.
@@ -50,26 +59,33 @@ impl Apply<'_> {
     /// against the safeguards, ignoring files that its tools wrote while planning.
     pub(super) fn verify(
         &self,
-        earlier: Option<&VerifiedPlan>,
+        earlier: Option<VerifiedPlan>,
         lock: Option<&mut StateLock>,
     ) -> Result<VerifiedPlan> {
-        let (mut context, policies) = self.load(earlier.is_some())?;
+        let is_first = earlier.is_none();
+        let uncommitted_before = earlier.map(|earlier| self.end(earlier));
+        let LoadedProject {
+            mut context,
+            policies,
+            is_kept,
+        } = self.load(!is_first)?;
         // A plan that was just made has already fetched.
         context.state.fetches_seen =
-            self.rollback.fetches && (self.is_from_file || earlier.is_some()) && self.removes();
+            self.rollback.fetches && (self.is_from_file || !is_first) && self.removes();
         let uncommitted = context.uncommitted();
-        let is_safe = match earlier {
+        let is_safe = match uncommitted_before {
+            _ if is_kept => true,
             _ if self.is_from_file => context.is_safe(self.disabled),
             None => true,
-            Some(earlier) => {
-                let has_changed = earlier.uncommitted != uncommitted;
+            Some(before) => {
+                let has_changed = before != uncommitted;
                 context.is_still_safe(self.disabled, has_changed)
             }
         };
         if !is_safe {
             return Err(ExitStatus::Refused.into());
         }
-        if self.is_from_file && earlier.is_none() {
+        if self.is_from_file && is_first && !is_kept {
             context.warn_if_behind(self.disabled)?;
         }
         if self.part.is_some() && context.project.settings.state.is_none() {
@@ -78,7 +94,9 @@ impl Apply<'_> {
             )
             .hint("see `orch help state`, or apply the plan on one machine"));
         }
-        context.digest_inputs()?;
+        if !is_kept {
+            context.digest_inputs()?;
+        }
         let applied = self.applied(&context.project.root)?;
         let mut progress = match &applied {
             Some(applied) => applied.progress.clone(),
@@ -101,12 +119,18 @@ impl Apply<'_> {
         if let Some(document) = &document {
             context.set_generations(document);
         }
-        context.sweep();
+        if !is_kept {
+            context.sweep();
+        }
         let statuses = match &document {
             Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),
             _ => None,
         };
-        self.verification().check(
+        let verification = Verification {
+            is_environment_known: is_kept,
+            ..self.verification()
+        };
+        verification.check(
             &context,
             document.as_ref(),
             statuses.as_ref(),
@@ -174,10 +198,31 @@ impl Apply<'_> {
         context.statuses_in(document, address, CountedStates::default(), false)
     }
 
+    /// Ends the use of a verified plan. The next job of a worker has the same project. Returns the
+    /// uncommitted files.
+    pub(super) fn end(&self, verified: VerifiedPlan) -> Option<Vec<UncommittedFile>> {
+        if let Some(kept) = self.kept {
+            kept.keep(verified.context);
+        }
+        verified.uncommitted
+    }
+
     /// Loads the current project and its policies. `is_resumed` says whether its warnings have been
     /// shown.
-    fn load(&self, is_resumed: bool) -> Result<(Context, Option<LoadedPolicies>)> {
-        let mut context = self.terminal.load()?;
+    pub(super) fn load(&self, is_resumed: bool) -> Result<LoadedProject> {
+        let kept = self.kept.map(KeptProject::take).transpose()?.flatten();
+        if let Some(context) = kept {
+            return Ok(LoadedProject {
+                context,
+                // Policies do not run in jobs.
+                policies: None,
+                is_kept: true,
+            });
+        }
+        let mut context = match self.kept {
+            Some(kept) => kept.load(|| self.terminal.load())?,
+            None => self.terminal.load()?,
+        };
         let entries = self.saved.plan.entries.iter();
         let stacks = entries.filter_map(|entry| context.project.stacks.find(&entry.stack));
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
@@ -187,7 +232,11 @@ impl Apply<'_> {
             context.problems = Problems::default();
         }
         context.report()?;
-        Ok((context, policies))
+        Ok(LoadedProject {
+            context,
+            policies,
+            is_kept: false,
+        })
     }
 
     /// Refuses to destroy stacks that kept ones depend on.
@@ -209,6 +258,7 @@ impl Apply<'_> {
         Verification {
             saved: self.saved,
             is_from_file: self.is_from_file,
+            is_environment_known: false,
         }
     }
 }

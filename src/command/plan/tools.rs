@@ -76,6 +76,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
         base: origin.base,
     };
     let circumstances = BeginOptions {
+        results: None,
         is_recorded: origin.is_recorded && context.rule != RootRule::WorkingDirectory,
         allow_concurrent: false,
         uncommitted: None,

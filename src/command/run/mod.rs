@@ -12,8 +12,10 @@ mod tool_plans;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use self::destroys::DestroyGuard;
 pub(super) use self::options::records_of;
@@ -34,6 +36,7 @@ use crate::project::policy::PolicyRun;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
+use crate::record::results::OrderOutline;
 use crate::report::CommandLines;
 use crate::run::directed::Director;
 use crate::run::event_stream::EventStream;
@@ -349,6 +352,7 @@ impl<'o> SelectedRun<'o> {
             followed,
             uncommitted,
             environments,
+            results: options.results.clone(),
             allow_concurrent: options.allow_concurrent,
             is_job: options.job.is_some(),
         }))
@@ -363,6 +367,8 @@ pub struct LockedRun {
     uncommitted: Option<Vec<UncommittedFile>>,
     /// Those of the stacks whose outputs are read.
     environments: SourceEnvironments,
+    /// The turns of the work order, if it is a job of one.
+    results: Option<Arc<OrderOutline>>,
     allow_concurrent: bool,
     /// Whether it is a job of a work order.
     is_job: bool,
@@ -397,12 +403,14 @@ impl LockedRun {
         }
         let inputs = sharing::shared(context, &run, &self.environments)?;
         let (sequence, jobs) = (run.sequence.clone(), run.jobs());
+        let results = self.results.map(|outline| context.order_results(&outline));
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
             allow_concurrent: self.allow_concurrent,
             uncommitted: self.uncommitted,
             is_reported,
             events,
+            results: results.transpose()?.flatten(),
             inbox: held.as_mut().and_then(|(_, held)| held.inbox()),
         };
         let begun = run.begin(&context.project, &context.references, circumstances);
@@ -452,8 +460,21 @@ pub struct EndedCommand {
     pub logs: Option<Logs>,
     /// The id of the run, if it can be resumed.
     pub resumable: Option<String>,
+    /// The folder of the run, if the store has all of it.
+    sent: Option<PathBuf>,
     /// Keeps the logs until drop.
     _output: crate::plan::planner::EndedOutput,
+}
+
+impl EndedCommand {
+    /// Removes the folder of a job that has succeeded, whose results are in the store. Call it after the reports.
+    pub fn tidy(self) {
+        drop(self._output);
+        if let Some(folder) = self.sent {
+            // A leftover one does no harm.
+            _ = fs::remove_dir_all(folder);
+        }
+    }
 }
 
 impl BegunCommand<'_> {
@@ -477,7 +498,8 @@ impl BegunCommand<'_> {
         } = self;
         let context = session.context;
         let run = session.id().to_owned();
-        let is_kept = session.folder().is_some();
+        let folder = session.folder().map(Path::to_owned);
+        let is_kept = folder.is_some();
         let director = inputs.as_mut().map(|inputs| inputs as &mut dyn Director);
         let (ended, mut output) = session.execute(output, &mut [], director)?;
         if let Some(inputs) = &inputs {
@@ -494,8 +516,9 @@ impl BegunCommand<'_> {
         Ok(EndedCommand {
             status,
             logs: output.logs.take(),
-            record: ended.record,
             resumable: is_resumable.then_some(run),
+            sent: folder.filter(|_| ended.is_elsewhere()),
+            record: ended.record,
             _output: output,
         })
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::change::EntryIndex;
@@ -14,6 +15,7 @@ use crate::printable::printable;
 use crate::project::config::TagLimit;
 use crate::project::policy::PolicyRun;
 use crate::project::stack::Stacks;
+use crate::record::results::OrderOutline;
 use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::state::document::{Document, OrderJob};
@@ -37,6 +39,8 @@ pub struct RunOptions {
     pub fails_if_empty: bool,
     /// The job of a work order that the run is, if it is one.
     pub job: Option<RunJob>,
+    /// The turns of its work order, for their results.
+    pub results: Option<Arc<OrderOutline>>,
     /// The disabled safeguards.
     pub disabled: Disabled,
 }

@@ -190,6 +190,7 @@ fn explained(error: ResumeError) -> Error {
                 "apply" => {
                     "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file"
                 }
+                "job" => "run the job of the work order again: it skips stacks that are done",
                 _ => "`orch runs list` lists all runs",
             };
             (ErrorKind::Refused, Some(hint.to_owned()))

@@ -28,6 +28,8 @@ pub struct Verification<'a> {
     pub saved: &'a SavedPlan,
     /// Whether it comes from a file, or was just made.
     pub is_from_file: bool,
+    /// Whether this process has already compared the environment and the versions of the tools.
+    pub is_environment_known: bool,
 }
 
 impl Verification<'_> {
@@ -52,7 +54,7 @@ impl Verification<'_> {
         let mut input_digests = PlanFacts::new(present);
         let checked = input_digests.check(self.saved, &driver, progress);
         let mut stale = self.named(context, checked.err().unwrap_or_default());
-        if self.is_from_file {
+        if self.is_from_file && !self.is_environment_known {
             let keeps_state = document.is_some();
             stale.extend(self.other_environments(context, keeps_state, progress));
             if stale.is_empty() {

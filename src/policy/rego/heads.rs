@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use regorus::unstable::{AssignOp, Expr, Module, Query, Ref, Rule, RuleAssign, RuleBody, RuleHead};
+use regorus::unstable::{AssignOp, Expr, Module, Query, Rule, RuleAssign, RuleBody, RuleHead};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
-use super::walk::parts;
+use super::walk::{indices, parts};
 use crate::policy::brackets::Inside;
 
 /// Returns the text of a module with the heads moved, or `None` if no head computes anything.
@@ -213,23 +213,6 @@ fn closing(text: &str) -> usize {
         }
     }
     text.len()
-}
-
-/// Returns what stands in the brackets of the name of a rule: `a` and `b` of `x[a].y[b]`.
-pub(super) fn indices(mut refr: &Ref<Expr>) -> Vec<&Expr> {
-    let mut indices = Vec::new();
-    loop {
-        refr = match &**refr {
-            Expr::RefDot { refr, .. } => refr,
-            Expr::RefBrack { refr, index, .. } => {
-                indices.push(&**index);
-                refr
-            }
-            _ => break,
-        };
-    }
-    indices.reverse();
-    indices
 }
 
 /// Returns whether an expression may have a value for some of the values of its variables, and none for others.

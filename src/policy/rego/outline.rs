@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use regorus::unstable::{AssignOp, Expr, Literal, Module, Query, Rule, RuleHead};
 
-use super::heads::indices;
 use super::references::{self, first_place};
 use super::results::RESULTS;
-use super::walk::{self, Walker};
+use super::walk::{self, Walker, indices};
 use crate::diagnostic::closest;
 use crate::policy::{Dialect, PolicyOutline, Problem};
 
@@ -230,7 +229,7 @@ impl<'m> Walker<'m> for Reader {
         {
             let place = first_place(expression, expression.span());
             self.outline.inputs.push((path, place));
-            for index in indices_of(expression) {
+            for index in indices(expression) {
                 self.expression(index);
             }
             return;
@@ -243,18 +242,6 @@ impl<'m> Walker<'m> for Reader {
 fn item(mut path: Vec<String>) -> Vec<String> {
     path.push(ANY.to_owned());
     path
-}
-
-/// Returns what is in the brackets of a reference.
-fn indices_of(mut expression: &Expr) -> Vec<&Expr> {
-    let mut found = Vec::new();
-    while let Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } = expression {
-        if let Expr::RefBrack { index, .. } = expression {
-            found.push(&**index);
-        }
-        expression = refr;
-    }
-    found
 }
 
 fn literal(expression: &Expr) -> Option<String> {

@@ -2,8 +2,6 @@
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead};
 
-use super::heads::indices;
-
 /// Goes through a module. What a method does not do itself, it leaves to the function of the same name.
 pub(super) trait Walker<'m> {
     fn module(&mut self, module: &'m Module) {
@@ -87,6 +85,19 @@ pub(super) fn head_values(head: &RuleHead) -> Vec<&Expr> {
     let mut values = indices(name);
     values.extend(value.map(|value| &**value));
     values
+}
+
+/// Returns what stands in the brackets of a reference: `a` and `b` of `x[a].y[b]`.
+pub(super) fn indices(mut expression: &Expr) -> Vec<&Expr> {
+    let mut indices = Vec::new();
+    while let Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } = expression {
+        if let Expr::RefBrack { index, .. } = expression {
+            indices.push(&**index);
+        }
+        expression = refr;
+    }
+    indices.reverse();
+    indices
 }
 
 /// Returns the body of a comprehension.

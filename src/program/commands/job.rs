@@ -1,8 +1,10 @@
 //! `orch job` and `orch finish`
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,16 +12,22 @@ use clap::{Args, Parser as _};
 use orch::command::apply::{PlanPart, WorkLeft};
 use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
+use orch::command::kept_project::KeptProject;
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
+use orch::path::StackPath;
 use orch::printable::{count, printable};
-use orch::project::config::RecordKind;
 use orch::project::host::host_variable;
+use orch::record::journal::StackState;
+use orch::record::logs::Logs;
+use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
 use super::apply::PartOfFile;
 use super::command_line::Cli;
-use super::run::{RunArgs, run_job};
+use super::reports::{ReportArgs, Reports};
+use super::run::{CommandJobs, RunArgs};
+use super::runs::shown_in;
 use super::{Command, CommandContext, Reads, working_directory};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
@@ -67,9 +75,9 @@ pub(crate) struct WorkArgs {
 /// End the jobs of a work order
 ///
 /// The last job of a pipeline calls this command, whether or not the others have succeeded. It frees the
-/// lock of the order, reports the stacks that are not done, and has the exit status of the whole: 0 if all
-/// are done, else 1. It is refused while a job may be running. Without it, the last job that succeeds frees
-/// the lock. See `orch help engines`.
+/// lock of the order, lists the stacks that are not done, writes reports of all jobs, and has the exit
+/// status of the whole: 0 if all are done, else 1. It is refused while a job may be running. Without it,
+/// the last job that succeeds frees the lock. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote
@@ -79,16 +87,27 @@ pub(crate) struct FinishArgs {
     /// How long to wait for the state lock, as in 10m
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
+
+    #[command(flatten)]
+    reports: ReportArgs,
 }
 
 pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     let found = job::find(&order, &args.id)?;
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
-        return jobs.run(found);
+        return jobs.apply.with(|parts| {
+            let part = jobs.part(Some(found));
+            let status = parts.apply(&part)?;
+            parts.complete(&part)?;
+            Ok(status)
+        });
     }
     let run = command_of(&args.work_order, &order)?;
-    run_job(chdir, &run, &order, found, args.lock_timeout)
+    let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+    let status = jobs.run(found)?;
+    jobs.complete()?;
+    Ok(status)
 }
 
 /// The jobs of a work order that apply a plan file.
@@ -131,15 +150,22 @@ impl PlanJobs<'_> {
         let stops = self.apply.on_error == OnError::Stop;
         job::part(self.order, job, &self.secret, stops)
     }
+}
 
-    /// Applies the part of a job, and records its success.
-    fn run(&self, job: &OrderedJob) -> Result<ExitStatus> {
-        let part = self.part(Some(job));
-        let status = self.apply.apply(&part)?;
-        if status.number() == 0 {
-            project(self.apply.chdir)?.complete_job(&part.job)?;
-        }
-        Ok(status)
+/// Returns the jobs of a work order that run a command.
+fn command_jobs<'a>(
+    chdir: &'a [PathBuf],
+    args: &'a RunArgs,
+    order: &'a WorkOrder,
+    lock_timeout: Option<Duration>,
+) -> CommandJobs<'a> {
+    CommandJobs {
+        chdir,
+        args,
+        order,
+        lock_timeout,
+        kept: KeptProject::default(),
+        succeeded: RefCell::default(),
     }
 }
 
@@ -176,40 +202,37 @@ fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
     }
 }
 
-/// How long a worker waits before it looks again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long a worker waits before it looks again: at first, and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
         let all = jobs.part(Some(&job::all_turns(&order)));
-        return share(|| jobs.apply.look(&all), |job| jobs.run(job));
+        let apply = &jobs.apply;
+        return apply.with(|parts| {
+            let start = |job: &OrderedJob| parts.apply(&jobs.part(Some(job)));
+            let status = share(|| parts.look(&all), start);
+            let completed = parts.complete(&all);
+            let status = status?;
+            completed?;
+            Ok(status)
+        });
     }
     let run = command_of(&args.work_order, &order)?;
-    let recorded = recorded(chdir, &args.work_order, &order, &run)?;
+    let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+    let recorded = jobs.recorded()?;
     if recorded.is_none() {
         return Err(ProgramError::refused(
             "workers share stacks by the state, which does not record this command",
         )
         .hint("export jobs instead of workers, or add `--record` to `orch export`"));
     }
-    let look = || {
-        let progress = project(chdir)?.progress(&order, recorded)?;
-        Ok(job::next_turn(&order, &progress.turns)?)
-    };
-    let start = |job: &OrderedJob| run_job(chdir, &run, &order, job, args.lock_timeout);
-    share(look, start)
-}
-
-/// Returns how the state records the command of a work order, if it does.
-fn recorded(
-    chdir: &[PathBuf],
-    named: &Path,
-    order: &WorkOrder,
-    run: &RunArgs,
-) -> Result<Option<RecordKind>> {
-    let settings = order.run_settings().map_err(|why| unusable(named, &why))?;
-    Ok(project(chdir)?.records(&run.command, &settings)?)
+    let status = share(|| jobs.look(recorded), |job| jobs.run(job));
+    let completed = jobs.complete();
+    let status = status?;
+    completed?;
+    Ok(status)
 }
 
 /// Starts the next turn until none is left. Returns the worst exit status.
@@ -217,16 +240,22 @@ fn share(
     look: impl Fn() -> Result<WorkLeft>,
     start: impl Fn(&OrderedJob) -> Result<ExitStatus>,
 ) -> Result<ExitStatus> {
+    // Workers that look at the same time should choose differently.
+    let number = RandomState::new().hash_one(());
+    let (shortest, longest) = PAUSES;
+    let mut pause = shortest;
     let mut worst = ExitStatus::Success;
     loop {
         let left = look()?;
-        let Some(turn) = left.next else {
+        let Some(turn) = chosen(&left.open, number) else {
             if !left.is_waiting {
                 return Ok(worst);
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(pause);
+            pause = longest.min(pause * 2);
             continue;
         };
+        pause = shortest;
         match start(&job::turn_job(turn)) {
             Ok(status) if [0, 2].contains(&status.number()) => {}
             Ok(status) if status.number() == 1 => worst = status,
@@ -234,7 +263,7 @@ fn share(
             Ok(status) => return Ok(status),
             Err(error) => {
                 // Another worker may have taken it.
-                if look()?.next == Some(turn) {
+                if look()?.open.contains(&turn) {
                     return Err(error);
                 }
             }
@@ -242,51 +271,118 @@ fn share(
     }
 }
 
-fn project(chdir: &[PathBuf]) -> Result<CommandContext> {
-    CommandContext::new(chdir, None, Reads::CONFIGURATION)
+/// Returns the turn that a worker with this number starts: one of the first.
+fn chosen(open: &[usize], number: u64) -> Option<usize> {
+    const MOST: usize = 16;
+    let choice = number.checked_rem(open.len().min(MOST) as u64)?;
+    open.get(usize::try_from(choice).ok()?).copied()
 }
 
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
+    let reports = args.reports.check(chdir, None)?.with_step_summary();
     let jobs = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)?;
     let (status, unfinished) = if let Some(jobs) = jobs {
         let part = jobs.part(None);
-        let status = jobs.apply.apply(&part)?;
-        let mut context = project(chdir)?;
-        context.complete_job(&part.job)?;
-        context.free_order(&order, &jobs.secret)?;
-        (status, jobs.apply.unfinished(&part)?)
+        jobs.apply.with(|parts| {
+            let status = parts.apply(&part)?;
+            parts.finish(&part, &order, &jobs.secret)?;
+            Ok((status, parts.unfinished(&part)?))
+        })?
     } else {
         let run = command_of(&args.work_order, &order)?;
-        let recorded = recorded(chdir, &args.work_order, &order, &run)?;
+        let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+        let recorded = jobs.recorded()?;
         if recorded.is_none() {
-            console::note("the state does not record this command: the engine has its results");
-            return Ok(ExitStatus::Success);
+            return finish_unrecorded(chdir, &order, &reports);
         }
-        let mut context = project(chdir)?;
-        let progress = context.progress(&order, recorded)?;
-        context.free_order(&order, &secret())?;
+        let progress = jobs.progress(recorded)?;
+        jobs.free(&secret())?;
         let left = order.turns.iter().zip(progress.turns);
         let left = left.filter(|(_, state)| *state != TurnProgress::Done);
         let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
         (ExitStatus::Success, left.collect())
     };
+    let are_written = report(chdir, &order, &reports)?.is_none_or(|(_, are_written)| are_written);
+    note_unfinished(&order, &unfinished);
+    Ok(match status.number() {
+        0 if !unfinished.is_empty() => ExitStatus::Run(1),
+        0 if !are_written => ExitStatus::External,
+        _ => status,
+    })
+}
+
+/// Ends the jobs of a command that the state does not record. Beside the state, it finds their results.
+fn finish_unrecorded(
+    chdir: &[PathBuf],
+    order: &WorkOrder,
+    reports: &Reports,
+) -> Result<ExitStatus> {
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    if context.project.settings.state.is_none() {
+        console::note("this project keeps no state: the engine has the results of the jobs");
+        return Ok(ExitStatus::Success);
+    }
+    context.end_order(&order.run)?;
+    let reported = report(chdir, order, reports)?;
+    let mut unfinished = BTreeMap::new();
+    let mut has_changes = false;
+    let run = reported.as_ref().map(|(run, _)| run);
+    for turn in &order.turns {
+        let mut stacks = run.into_iter().flat_map(|run| &run.record.stacks);
+        let of_stack = stacks.find(|stack| stack.path == turn.stack.as_str());
+        let state = of_stack.map(|stack| &stack.state);
+        if !state.is_some_and(StackState::is_success) {
+            let has_failed = state.is_some_and(StackState::is_failure);
+            unfinished.insert(turn.stack.clone(), has_failed);
+        }
+        has_changes |= state.is_some_and(StackState::has_changes);
+    }
+    note_unfinished(order, &unfinished);
+    Ok(match reported {
+        _ if !unfinished.is_empty() => ExitStatus::Run(1),
+        Some((_, false)) => ExitStatus::External,
+        _ if has_changes && order.settings.detailed_exit_code => ExitStatus::Run(2),
+        _ => ExitStatus::Success,
+    })
+}
+
+/// Brings the run of a work order to this machine, and writes its reports. Returns the run, and whether all reports
+/// were written; `None` if no job has begun.
+fn report(
+    chdir: &[PathBuf],
+    order: &WorkOrder,
+    reports: &Reports,
+) -> Result<Option<(ShownRun, bool)>> {
+    let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+    context.check(None)?;
+    if !context.fetch_order_run(&order.run)? {
+        if !reports.is_empty() {
+            console::note("there is nothing to report: no job has run a stack");
+        }
+        return Ok(None);
+    }
+    let shown = shown_in(&context.project.root, &order.run)?;
+    let logs = Logs::new(shown.folder.join("logs"));
+    let are_written = reports.write(&shown, &logs);
+    Ok(Some((shown, are_written)))
+}
+
+/// Notes the stacks of a work order that are not done, each with whether it has failed.
+fn note_unfinished(order: &WorkOrder, unfinished: &BTreeMap<StackPath, bool>) {
     let stacks: BTreeSet<_> = order.turns.iter().map(|turn| &turn.stack).collect();
     let total = count(stacks.len(), "stack");
     if unfinished.is_empty() {
         console::note(&format!("{total} done"));
-        return Ok(status);
+        return;
     }
     console::note(&format!("{} of {total} not done:", unfinished.len()));
-    for (stack, has_failed) in &unfinished {
+    for (stack, has_failed) in unfinished {
         let stack = printable(stack.as_str());
         let why = if *has_failed { "failed" } else { "not run" };
         console::note(&format!("{stack}: {why}"));
     }
-    Ok(match status.number() {
-        0 => ExitStatus::Run(1),
-        _ => status,
-    })
 }
 
 fn unusable(named: &Path, why: &str) -> ProgramError {

@@ -72,6 +72,16 @@ pub struct Header {
     pub graph: String,
     /// The names of the variables that commands get, sorted. Values may be secret.
     pub environment: Vec<String>,
+    /// The run of the work order that it is a job of, or itself if it is that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+}
+
+impl Header {
+    /// Returns whether it is the run of a work order, made of the results of its jobs.
+    pub fn is_of_work_order(&self) -> bool {
+        self.part_of.as_ref() == Some(&self.run)
+    }
 }
 
 /// The settings of the policies that follow a run.

@@ -45,7 +45,7 @@ pub use self::record::{
     AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
 };
 pub use self::runs::{
-    Brief, FindError, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, run_folder,
+    Brief, FindError, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, remove_run, run_folder,
 };
 pub use self::turns::{TurnOutcome, TurnRecord};
 pub use self::write::{Journal, line};

@@ -69,9 +69,11 @@ impl RunStatus {
         }
     }
 
-    /// Returns how a run went that ended like this, or has not ended.
-    pub fn new(finished: Option<&Finished>, liveness: Liveness) -> Self {
+    /// Returns how a run with this header went that ended like this, or has not ended.
+    pub fn new(header: &Header, finished: Option<&Finished>, liveness: Liveness) -> Self {
         match (finished, liveness) {
+            // Its jobs run elsewhere.
+            (None, Liveness::Gone) if header.is_of_work_order() => RunStatus::Unknown,
             (Some(finished), _) => match finished.status {
                 // With `--detailed-exitcode`, 2 means that there are changes.
                 0 | 2 => RunStatus::Succeeded,
@@ -217,10 +219,18 @@ impl Runs {
     pub fn by_age(&self) -> impl Iterator<Item = &str> {
         let is_part = |id: &&String| {
             let ends = self.open(id).ok().and_then(|file| read_ends(file).ok());
-            ends.is_some_and(|(header, _)| header.purpose.as_deref() == Some(PLAN_FOLLOW_UPS))
+            ends.is_some_and(|(header, _)| {
+                header.purpose.as_deref() == Some(PLAN_FOLLOW_UPS) || self.has_whole(&header)
+            })
         };
         let ids = self.ids.iter().filter(move |id| !is_part(id));
         ids.map(String::as_str)
+    }
+
+    /// Returns whether a run is a job of a work order, and the run of that order is here as well.
+    pub fn has_whole(&self, job: &Header) -> bool {
+        let whole = job.part_of.as_ref().filter(|whole| **whole != job.run);
+        whole.is_some_and(|whole| self.ids.contains(whole))
     }
 
     /// Returns the id that the user means: `last` is the newest run, `last~1` the one before it; else a
@@ -282,9 +292,9 @@ impl Runs {
             }
         };
         Ok(Brief {
-            header,
             stacks,
-            state: RunStatus::new(finished.as_ref(), liveness),
+            state: RunStatus::new(&header, finished.as_ref(), liveness),
+            header,
             counts,
             elapsed: finished.map(|finished| Duration::from_millis(finished.elapsed_ms)),
         })
@@ -445,6 +455,15 @@ impl Runs {
 /// Returns the folder of a run in a project, whether or not it exists.
 pub fn run_folder(root: &Path, id: &str) -> PathBuf {
     root.join(NAME).join(FOLDER).join(id)
+}
+
+/// Removes a run of this process, unless it has left something to recover.
+pub fn remove_run(root: &Path, id: &str) {
+    let folder = run_folder(root, id);
+    if !folder.join(LocalCopy::FILE).exists() {
+        // A leftover one does no harm.
+        _ = fs::remove_dir_all(folder);
+    }
 }
 
 /// Returns an id a millisecond after another one, if that has a time.

@@ -49,6 +49,7 @@ fn header(run: &str, command: &str) -> Header {
         policies: None,
         graph: String::new(),
         environment: Vec::new(),
+        part_of: None,
     }
 }
 

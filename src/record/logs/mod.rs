@@ -41,6 +41,30 @@ impl Logs {
         self.directory.join(file_name(position, stack, attempt))
     }
 
+    /// Returns the index beside a file of a log, which need not exist: without one, all is stdout.
+    pub fn index(log: &Path) -> PathBuf {
+        index_of(log)
+    }
+
+    /// Returns the output of an attempt and the index of its streams, or `None` if it printed nothing.
+    pub fn content(
+        &self,
+        position: usize,
+        stack: &str,
+        attempt: u32,
+    ) -> io::Result<Option<(Vec<u8>, String)>> {
+        let file = self.file(position, stack, attempt);
+        let read = |file: &Path| match std::fs::read(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        };
+        let Some(output) = read(&file)? else {
+            return Ok(None);
+        };
+        let index = read(&index_of(&file))?.unwrap_or_default();
+        Ok(Some((output, String::from_utf8_lossy(&index).into_owned())))
+    }
+
     pub fn writer(&self, position: usize, stack: &str, attempt: u32) -> LogWriter {
         LogWriter::new(self.file(position, stack, attempt))
     }

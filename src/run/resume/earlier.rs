@@ -117,6 +117,12 @@ impl EarlierRun {
         if liveness == Liveness::Unknown && !may_be_alive {
             return Err(ResumeError::MayBeAlive(run.to_owned()));
         }
+        if record.header.part_of.is_some() {
+            return Err(ResumeError::Other {
+                run: run.to_owned(),
+                purpose: "job".to_owned(),
+            });
+        }
         if let Some(purpose) = &record.header.purpose {
             return Err(ResumeError::Other {
                 run: run.to_owned(),

@@ -229,6 +229,9 @@ impl Acquisition<'_> {
                 *is_freed = true;
                 self.taken_over = Some(*taken_over);
             }
+            Err(LockError::Held(held)) if shares && job.is_some_and(|job| job.is_chosen) => {
+                return Err(LockError::Held(held));
+            }
             Err(LockError::Held(held)) => {
                 let run = held.lock.as_ref().map(|lock| lock.run.as_str());
                 let is_holder = |holder: &FileHolder| run.is_some_and(|run| holder.is(run));

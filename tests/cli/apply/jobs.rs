@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+use super::followed::attach;
 use super::{DOCUMENT, applied, done, fails, hook, log, want, with_state, world};
 use crate::support::{Repository, wait_until};
 
@@ -384,4 +385,29 @@ fn job_of_a_command_that_fails_is_run_again_and_not_resumed() {
         done(&repository, &job(&order, stack));
     }
     done(&repository, "finish --work-order order.json");
+}
+
+#[test]
+fn export_warns_that_jobs_evaluate_no_policies() {
+    let repository = with_state(&STACKS);
+    attach(
+        &repository,
+        "never",
+        "package never\ntrigger[stack.id] {\n    stack := input.stack\n    input.run.state == \"NEVER\"\n}\n",
+    );
+    let run = "orch {\n  config {\n    policies {\n      run = \"tracked\"\n    }\n  }\n}\n";
+    repository.write("/run.orch.hcl", run);
+    repository.commit();
+    let warning = "policies are not evaluated in jobs";
+    for (plan, command, warns) in [
+        ("plan -o saved", "saved", true),
+        ("plan --policies=off -o saved", "saved", false),
+        ("list", "-- terraform apply", true),
+        ("list", "-- terraform plan", false),
+    ] {
+        done(&repository, plan);
+        let export = format!("export make -o jobs.mk --work-order order.json {command}");
+        let output = done(&repository, &export);
+        assert_eq!(output.contains(warning), warns, "{command}: {output}");
+    }
 }

@@ -13,6 +13,7 @@ mod file;
 mod followed;
 mod foreseen;
 mod hidden;
+mod job_results;
 mod jobs;
 mod left_out;
 mod partial;

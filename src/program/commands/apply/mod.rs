@@ -2,6 +2,7 @@
 
 mod terminal;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,10 @@ use clap::{Args, ValueEnum};
 use orch::command::apply::{
     AllowedChanges, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
 };
+use orch::command::kept_project::KeptProject;
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
+use orch::export::WorkOrder;
 use orch::notice::Notices;
 use orch::path::StackPath;
 use orch::plan::entry::{PlanMode, PlanOptions};
@@ -233,7 +236,7 @@ pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
             planning: &args.planning,
             execution: &args.carrying,
         };
-        return with_file(chdir, file, &flags, None, |apply| {
+        return with_file(chdir, file, &flags, |apply| {
             Ok(apply.execute(Commits::default(), None)?)
         });
     }
@@ -329,22 +332,8 @@ pub(super) struct PartOfFile<'a> {
 }
 
 impl PartOfFile<'_> {
-    /// Applies a part.
-    pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
-        self.with(part, |apply| Ok(apply.execute(Commits::default(), None)?))
-    }
-
-    /// Returns what a worker can do next.
-    pub(super) fn look(&self, part: &PlanPart) -> Result<WorkLeft> {
-        self.with(part, |apply| Ok(apply.look()?))
-    }
-
-    /// Returns the stacks of all jobs that are not done, each with whether it has failed.
-    pub(super) fn unfinished(&self, part: &PlanPart) -> Result<BTreeMap<StackPath, bool>> {
-        self.with(part, |apply| Ok(apply.unfinished()?))
-    }
-
-    fn with<T>(&self, part: &PlanPart, act: impl FnOnce(&Apply<'_>) -> Result<T>) -> Result<T> {
+    /// Reads the file, and applies parts of it.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&PartsOfFile<'_>) -> Result<T>) -> Result<T> {
         let flags = FileFlags {
             resumes: true,
             fetches: false,
@@ -362,7 +351,59 @@ impl PartOfFile<'_> {
                 ..ExecutionArgs::default()
             },
         };
-        with_file(self.chdir, self.file, &flags, Some(part), act)
+        with_file(self.chdir, self.file, &flags, |whole| {
+            act(&PartsOfFile {
+                whole,
+                kept: KeptProject::default(),
+                succeeded: RefCell::default(),
+            })
+        })
+    }
+}
+
+/// A plan file that was read, and the project that its parts share.
+pub(super) struct PartsOfFile<'a> {
+    whole: &'a Apply<'a>,
+    kept: KeptProject,
+    /// The jobs that have succeeded, which the state does not have yet.
+    succeeded: RefCell<Vec<String>>,
+}
+
+impl PartsOfFile<'_> {
+    /// Applies a part.
+    pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
+        let apply = self.whole.of_part(part, &self.kept);
+        let status = apply.execute(Commits::default(), None)?;
+        if status.number() == 0 {
+            self.succeeded.borrow_mut().push(part.job.job.clone());
+        }
+        Ok(status)
+    }
+
+    /// Records in the state that the parts so far have succeeded; `part` is any of them.
+    pub(super) fn complete(&self, part: &PlanPart) -> Result<()> {
+        let apply = self.whole.of_part(part, &self.kept);
+        let succeeded = self.succeeded.take();
+        if succeeded.is_empty() {
+            return Ok(());
+        }
+        Ok(apply.complete_jobs(&part.job.code, &succeeded)?)
+    }
+
+    /// Returns what a worker can do next.
+    pub(super) fn look(&self, part: &PlanPart) -> Result<WorkLeft> {
+        Ok(self.whole.of_part(part, &self.kept).look()?)
+    }
+
+    /// Frees the lock of the work order after its jobs. `part` is that of `orch finish`.
+    pub(super) fn finish(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
+        let apply = self.whole.of_part(part, &self.kept);
+        Ok(apply.free_order(part, order, secret)?)
+    }
+
+    /// Returns the stacks of all jobs that are not done, each with whether it has failed.
+    pub(super) fn unfinished(&self, part: &PlanPart) -> Result<BTreeMap<StackPath, bool>> {
+        Ok(self.whole.of_part(part, &self.kept).unfinished()?)
     }
 }
 
@@ -374,12 +415,11 @@ struct FileFlags<'a> {
     execution: &'a ExecutionArgs,
 }
 
-/// Reads a plan file, to apply it or a part of it.
+/// Reads a plan file, to apply it or parts of it.
 fn with_file<T>(
     chdir: &[PathBuf],
     named: &Path,
     flags: &FileFlags<'_>,
-    part: Option<&PlanPart>,
     act: impl FnOnce(&Apply<'_>) -> Result<T>,
 ) -> Result<T> {
     let carrying = flags.execution;
@@ -418,7 +458,6 @@ fn with_file<T>(
         archive: Some(&archive),
         is_from_file: true,
         resumes: flags.resumes,
-        part,
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),
@@ -450,6 +489,7 @@ impl ConsoleApply<'_> {
             is_from_file: false,
             resumes: false,
             part: None,
+            kept: None,
             approval: Approval {
                 is_given: false,
                 destroys: 0,

@@ -43,14 +43,17 @@ pub(super) fn execute(
             past: &|| past_durations(root, &begun.command),
         },
     )?;
-    let ended = begun.execute(Box::new(output))?;
-    let are_written = report::ended(root, ended.record, ended.logs.as_ref(), reports);
-    let status = report::status(ended.status?, are_written);
-    if let Some(run) = ended.resumable {
-        let resume = resuming(chdir, &run);
+    let mut ended = begun.execute(Box::new(output))?;
+    let record = ended.record.take();
+    let are_written = report::ended(root, record, ended.logs.as_ref(), reports);
+    let status = std::mem::replace(&mut ended.status, Ok(ExitStatus::Success));
+    let status = report::status(status?, are_written);
+    if let Some(run) = &ended.resumable {
+        let resume = resuming(chdir, run);
         // A failed write to stderr does not affect the run.
         _ = writeln!(console::stderr(), "orch: to run what is left: {resume}");
     }
+    ended.tidy();
     Ok(status)
 }
 

@@ -5,6 +5,7 @@ mod dry_run;
 mod events;
 mod execute;
 pub(super) mod exit_codes;
+mod job;
 mod options;
 pub(super) mod output;
 mod policy_flags;
@@ -17,25 +18,21 @@ mod sharing_flags;
 mod stray_flags;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use orch::command::job::SECRET;
-use orch::command::run::{NothingToRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun};
+use orch::command::run::{NothingToRun, Prepared, Resumed, SelectedRun};
 use orch::context::MARK_ROOT;
 use orch::exit::ExitStatus;
-use orch::export::{OrderedJob, WorkOrder};
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
 use orch::project::config::Safeguard;
-use orch::project::host::host_variable;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::violations::OF_STATUS;
-use orch::selection::select::Selection;
 use orch::workspace::LocatedProject;
 
 pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
 use self::events::EventArgs;
+pub(super) use self::job::CommandJobs;
 use self::output::OutputMode;
 pub(crate) use self::recorded::contradicting_flag;
 use super::reports::Reports;
@@ -83,75 +80,6 @@ pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     };
     let stream = EventArgs::stream(descriptor, events)?;
     execute::execute(chdir, args, &context, locked, how, stream, &reports)
-}
-
-/// Runs the command of a work order in the stacks of a job.
-pub(super) fn run_job(
-    chdir: &[PathBuf],
-    args: &RunArgs,
-    order: &WorkOrder,
-    job: &OrderedJob,
-    lock_timeout: Option<Duration>,
-) -> Result<ExitStatus> {
-    let settings = order.run_settings().map_err(ProgramError::refused)?;
-    let found = find(chdir, args)?;
-    let disabled = safeguards::of_run(args)?;
-    let mut context = CommandContext::of(found, None, reads(args, &disabled))?;
-    context.check(None)?;
-    let secret = host_variable(SECRET).unwrap_or_default();
-    let recorded = context.records(&args.command, &settings)?;
-    let open = context.open_turns(order, job, &secret, recorded)?;
-    let order_job = open.job.order.clone();
-    let options = RunOptions {
-        settings,
-        allow_concurrent: true,
-        policies: PolicyOptions::off(),
-        lock_timeout: lock_timeout.unwrap_or_default(),
-        job: recorded.is_some().then_some(open.job),
-        ..args.options(disabled)
-    };
-    let reports = args.reports.check(chdir, None)?.with_step_summary();
-    let status = match SelectedRun::new(
-        &mut context,
-        &options,
-        Selection::recorded(open.stacks),
-        None,
-        None,
-    )? {
-        Prepared::Nothing(_) => {
-            if open.skipped.is_empty() {
-                context
-                    .notices
-                    .note("nothing to do: all stacks of the job are done");
-            }
-            ExitStatus::Success
-        }
-        Prepared::Run(selected) => {
-            let how = OutputMode::new(args, selected.run().jobs(), &selected.run().attempts)?;
-            selected.check(&mut context)?;
-            match selected.lock(&mut context)? {
-                Prepared::Run(locked) => {
-                    execute::execute(chdir, args, &context, locked, how, None, &reports)?
-                }
-                Prepared::Nothing(_) => ExitStatus::Success,
-            }
-        }
-    };
-    for (stack, reason) in &open.skipped {
-        context.notices.warning(&reason.warning(stack));
-    }
-    // With `--detailed-exitcode`, 2 is a success with changes.
-    let has_changes = options.settings.detailed_exit_code && status.number() == 2;
-    if status.number() != 0 && !has_changes {
-        return Ok(status);
-    }
-    if !open.skipped.is_empty() {
-        return Ok(ExitStatus::Run(1));
-    }
-    if recorded.is_some() {
-        context.complete_job(&order_job)?;
-    }
-    Ok(status)
 }
 
 /// Ends a run that has nothing to do.

@@ -36,6 +36,7 @@ impl RunArgs {
             lock_timeout: self.lock_timeout.unwrap_or_default(),
             fails_if_empty: self.fail_if_empty,
             job: None,
+            results: None,
             disabled,
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn ended(
     reports: &Reports,
 ) -> bool {
     record.is_none_or(|record| {
-        let state = RunStatus::new(record.finished.as_ref(), Liveness::Gone);
+        let state = RunStatus::new(&record.header, record.finished.as_ref(), Liveness::Gone);
         write(root, record, state, logs, reports)
     })
 }

@@ -14,7 +14,7 @@ use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::{count, printable};
-use orch::record::journal::{FindError, RunRecord, RunStatus, Runs};
+use orch::record::journal::{Brief, FindError, RunRecord, RunStatus, Runs};
 use orch::record::logs::Logs;
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
@@ -22,9 +22,9 @@ use orch::report::{
 };
 
 use self::logs::LogsArgs;
-use super::find_project;
 use super::format::Format;
 use super::reports::ReportArgs;
+use super::{CommandContext, Reads, find_project};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -129,6 +129,9 @@ fn dispatch(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
         )
         .hint(MARK_ROOT.to_owned()));
     }
+    if let Some(wanted) = wanted(command) {
+        fetch(chdir, &found.root, wanted);
+    }
     let runs = all(&found.root)?;
     match command {
         RunsCommand::List(args) => list(runs.as_ref(), args),
@@ -139,6 +142,44 @@ fn dispatch(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
         }
         RunsCommand::Report(args) => report(chdir, runs.as_ref(), args),
         RunsCommand::Prune(args) => prune(runs.as_ref(), args),
+    }
+}
+
+/// Returns the run that a command shows; the inner one is `None` for a list.
+fn wanted(command: &RunsCommand) -> Option<Option<&str>> {
+    match command {
+        RunsCommand::List(_) => Some(None),
+        RunsCommand::Show(args) => Some(Some(&args.run)),
+        RunsCommand::Logs(args) => Some(Some(&args.run)),
+        RunsCommand::Report(args) => Some(Some(&args.run)),
+        RunsCommand::Prune(_) => None,
+    }
+}
+
+/// Brings the runs of work orders, whose jobs ran on any machine, from the store of the state to this one.
+fn fetch(chdir: &[PathBuf], root: &Path, wanted: Option<&str>) {
+    let is_id = |wanted: &&str| !wanted.starts_with("last");
+    let wanted = wanted.filter(is_id);
+    // A run of this machine needs no store.
+    if let Some(wanted) = wanted
+        && let Ok(Some(runs)) = all(root)
+        && let Ok(id) = runs.id(wanted)
+        && let Ok(brief) = runs.brief(id)
+        && brief.header.part_of.is_none()
+    {
+        return;
+    }
+    let fetch = || -> Result<()> {
+        let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
+        if context.problems.has_errors() && context.project.settings.state.is_none() {
+            return Ok(());
+        }
+        context.check(None)?;
+        Ok(context.fetch_order_runs(wanted)?)
+    };
+    if let Err(error) = fetch() {
+        error.show();
+        console::warning("runs of work orders on other machines may be missing");
     }
 }
 
@@ -195,7 +236,9 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     let read = |id: &String| {
         let id = id.clone();
         let brief = runs?.brief(&id);
-        Some(ListedRun { id, brief })
+        let is_part = |brief: &Brief| runs.is_some_and(|runs| runs.has_whole(&brief.header));
+        let is_shown = !brief.as_ref().is_ok_and(is_part);
+        is_shown.then_some(ListedRun { id, brief })
     };
     let listed: Vec<ListedRun> = ids.iter().filter_map(read).collect();
     if listed.is_empty() {
@@ -219,7 +262,7 @@ pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<ShownRun> {
 fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
     let (runs, record) = record(runs, wanted)?;
     let liveness = runs.liveness(&record.header.run);
-    let state = RunStatus::new(record.finished.as_ref(), liveness);
+    let state = RunStatus::new(&record.header, record.finished.as_ref(), liveness);
     let earlier = runs.earlier_in_workflow(&record);
     let folder = runs.folder(&record.header.run);
     let shown = ShownRun::new(record, earlier, state, folder);

@@ -1,0 +1,134 @@
+//! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state.
+
+use crate::context::{Context, from_store};
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::folder::GuardedFolder;
+use crate::record::journal::{Event, Runs};
+use crate::record::results::{LocalResults, MergeFacts, OpenTurn, StoredOrder, TurnResult};
+use crate::state::document::Document;
+use crate::state::results::ResultName;
+
+impl Context {
+    /// Brings the runs of work orders to this machine: all, or those whose id begins or ends with a text.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read, or the runs cannot be written.
+    pub fn fetch_order_runs(&mut self, wanted: Option<&str>) -> Result<()> {
+        if self.project.settings.state.is_none() {
+            return Ok(());
+        }
+        let orders = self.opened()?.backend.orders().map_err(from_store)?;
+        let wanted = wanted.map(str::to_ascii_lowercase);
+        let is_wanted = |run: &&String| {
+            let wanted = wanted.as_ref();
+            wanted.is_none_or(|it| run.starts_with(it) || run.ends_with(it))
+        };
+        for run in orders.iter().filter(is_wanted) {
+            self.fetch_order_run(run)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the run of a work order to this machine, as far as its jobs have sent results. Returns whether there are
+    /// any.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be read, or the run cannot be written.
+    pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
+        if self.is_done(run) {
+            return Ok(true);
+        }
+        let opened = self.opened()?;
+        let damaged = || format!("failed to read the results of run {run}");
+        let Some(order) = opened.backend.order(run).map_err(from_store)? else {
+            return Ok(false);
+        };
+        let order = StoredOrder::parse(&order).context(damaged())?;
+        // Before the results: a job sends them before it gives back the lock.
+        let mut facts = if order.outline.is_recorded {
+            facts(&opened.read_once()?, run)
+        } else {
+            MergeFacts {
+                has_ended: opened.backend.has_end(run).map_err(from_store)?,
+                open: Vec::new(),
+            }
+        };
+        let names = opened.backend.results(run).map_err(from_store)?;
+        let folder = GuardedFolder::create(&self.project.root).map_err(Error::external)?;
+        let local = LocalResults::open(folder, run).map_err(Error::external)?;
+        let mut results = Vec::new();
+        for name in names {
+            let file = name.file();
+            let result = match local.find(&file).map_err(Error::external)? {
+                Some(result) => result,
+                None => match self.result(run, name)? {
+                    Some(bytes) => TurnResult::parse(&bytes).context(damaged())?,
+                    None => continue,
+                },
+            };
+            if result.turn < order.outline.turns.len() {
+                results.push((file, result));
+            }
+        }
+        facts.open.retain(|open| !has_ended_since(&results, open));
+        local
+            .write(&order, results, &facts)
+            .map_err(Error::external)?;
+        Ok(true)
+    }
+
+    /// Marks a work order as ended that does not lock the state.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be written.
+    pub fn end_order(&mut self, run: &str) -> Result<()> {
+        self.opened()?.backend.put_end(run).map_err(from_store)
+    }
+
+    /// Returns whether all turns of a run have succeeded, as far as this machine knows: then nothing can change.
+    fn is_done(&self, run: &str) -> bool {
+        let runs = GuardedFolder::find(&self.project.root).ok().flatten();
+        let brief = runs.and_then(|folder| Runs::find(folder).ok()?.brief(run).ok());
+        brief.is_some_and(|brief| {
+            brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks
+        })
+    }
+
+    fn result(&mut self, run: &str, name: ResultName) -> Result<Option<Vec<u8>>> {
+        let opened = self.opened()?;
+        opened.backend.result(run, name).map_err(from_store)
+    }
+}
+
+/// Returns what the state knows of the run of a work order that locks it.
+fn facts(document: &Document, run: &str) -> MergeFacts {
+    let lock = document.lock.as_ref().filter(|lock| lock.run == run);
+    let Some(shared) = lock.and_then(|lock| lock.shared.as_ref()) else {
+        return MergeFacts {
+            has_ended: true,
+            open: Vec::new(),
+        };
+    };
+    let intents = document.stacks.iter().filter_map(|(stack, entry)| {
+        let intent = entry.intent.as_ref()?;
+        let is_of_order = shared.runs.contains(&intent.run);
+        is_of_order.then(|| OpenTurn {
+            stack: stack.clone(),
+            since: intent.since,
+        })
+    });
+    MergeFacts {
+        has_ended: false,
+        open: intents.collect(),
+    }
+}
+
+/// Returns whether a turn that seemed open has ended meanwhile.
+fn has_ended_since(results: &[(String, TurnResult)], open: &OpenTurn) -> bool {
+    let lines = results.iter().flat_map(|(_, result)| &result.lines);
+    let mut ends = lines.filter(|line| line.at >= open.since);
+    ends.any(|line| matches!(&line.event, Event::Ended(ended) if ended.stack == open.stack))
+}

@@ -1,0 +1,148 @@
+//! The jobs of a work order whose command is that of `orch run`.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orch::command::apply::WorkLeft;
+use orch::command::job::{self, OrderProgress, SECRET};
+use orch::command::kept_project::KeptProject;
+use orch::command::run::{PolicyOptions, Prepared, RunOptions, SelectedRun};
+use orch::context::Context;
+use orch::exit::ExitStatus;
+use orch::export::{OrderedJob, WorkOrder};
+use orch::project::config::RecordKind;
+use orch::project::host::host_variable;
+use orch::selection::select::Selection;
+
+use super::{OutputMode, RunArgs, execute, find, reads, safeguards};
+use crate::program::commands::CommandContext;
+use crate::program::error::{ProgramError, Result};
+
+/// The jobs of a work order, and the project that they share.
+pub(crate) struct CommandJobs<'a> {
+    pub(crate) chdir: &'a [PathBuf],
+    pub(crate) args: &'a RunArgs,
+    pub(crate) order: &'a WorkOrder,
+    pub(crate) lock_timeout: Option<Duration>,
+    pub(crate) kept: KeptProject,
+    /// The jobs that have succeeded, which the state does not have yet.
+    pub(crate) succeeded: RefCell<Vec<String>>,
+}
+
+impl CommandJobs<'_> {
+    /// Returns how the state records the command, if it does.
+    pub(crate) fn recorded(&self) -> Result<Option<RecordKind>> {
+        let settings = self.order.run_settings().map_err(ProgramError::refused)?;
+        self.with(|context| Ok(context.records(&self.args.command, &settings)?))
+    }
+
+    /// Returns the state of each turn.
+    pub(crate) fn progress(&self, recorded: Option<RecordKind>) -> Result<OrderProgress> {
+        self.with(|context| Ok(context.progress(self.order, recorded)?))
+    }
+
+    /// Returns what a worker can do next.
+    pub(crate) fn look(&self, recorded: Option<RecordKind>) -> Result<WorkLeft> {
+        let progress = self.progress(recorded)?;
+        Ok(job::next_turn(self.order, &progress.turns)?)
+    }
+
+    /// Frees the lock of the work order, whose jobs have ended.
+    pub(crate) fn free(&self, secret: &str) -> Result<()> {
+        self.with(|context| Ok(context.free_order(self.order, secret)?))
+    }
+
+    /// Runs the command in the stacks of a job.
+    pub(crate) fn run(&self, job: &OrderedJob) -> Result<ExitStatus> {
+        self.with(|context| self.run_in(context, job))
+    }
+
+    /// Records in the state that the jobs so far have succeeded.
+    pub(crate) fn complete(&self) -> Result<()> {
+        let code = job::code(self.order, &host_variable(SECRET).unwrap_or_default());
+        let succeeded = self.succeeded.take();
+        self.with(|context| Ok(context.complete_jobs(&code, &succeeded)?))
+    }
+
+    /// Calls a function with the project, which is loaded once.
+    fn with<T>(&self, act: impl FnOnce(&mut CommandContext) -> Result<T>) -> Result<T> {
+        let mut context = CommandContext {
+            context: self.kept.load(|| self.load())?,
+            document: None,
+            is_about_changes: false,
+        };
+        let result = act(&mut context)?;
+        self.kept.keep(context.context);
+        Ok(result)
+    }
+
+    fn load(&self) -> Result<Context> {
+        let found = find(self.chdir, self.args)?;
+        let disabled = safeguards::of_run(self.args)?;
+        let mut context = CommandContext::of(found, None, reads(self.args, &disabled))?;
+        context.check(None)?;
+        Ok(context.context)
+    }
+
+    fn run_in(&self, context: &mut CommandContext, job: &OrderedJob) -> Result<ExitStatus> {
+        let CommandJobs { chdir, args, .. } = *self;
+        let settings = self.order.run_settings().map_err(ProgramError::refused)?;
+        let secret = host_variable(SECRET).unwrap_or_default();
+        let recorded = context.records(&args.command, &settings)?;
+        let open = context.open_turns(self.order, job, &secret, recorded)?;
+        let order_job = open.job.order.clone();
+        let options = RunOptions {
+            settings,
+            allow_concurrent: true,
+            policies: PolicyOptions::off(),
+            lock_timeout: self.lock_timeout.unwrap_or_default(),
+            job: recorded.is_some().then_some(open.job),
+            results: Some(Arc::new(self.order.outline(recorded.is_some()))),
+            ..args.options(safeguards::of_run(args)?)
+        };
+        let reports = args.reports.check(chdir, None)?.with_step_summary();
+        let status = match SelectedRun::new(
+            context,
+            &options,
+            Selection::recorded(open.stacks),
+            None,
+            None,
+        )? {
+            Prepared::Nothing(_) => {
+                if open.skipped.is_empty() {
+                    context
+                        .notices
+                        .note("nothing to do: all stacks of the job are done");
+                }
+                ExitStatus::Success
+            }
+            Prepared::Run(selected) => {
+                let how = OutputMode::new(args, selected.run().jobs(), &selected.run().attempts)?;
+                selected.check(context)?;
+                match selected.lock(context)? {
+                    Prepared::Run(locked) => {
+                        execute::execute(chdir, args, context, locked, how, None, &reports)?
+                    }
+                    Prepared::Nothing(_) => ExitStatus::Success,
+                }
+            }
+        };
+        for (stack, reason) in &open.skipped {
+            context.notices.warning(&reason.warning(stack));
+        }
+        // With `--detailed-exitcode`, 2 is a success with changes.
+        let has_changes = options.settings.detailed_exit_code && status.number() == 2;
+        if status.number() != 0 && !has_changes {
+            return Ok(status);
+        }
+        if !open.skipped.is_empty() {
+            return Ok(ExitStatus::Run(1));
+        }
+        if recorded.is_some() {
+            self.succeeded.borrow_mut().push(order_job.job);
+        }
+        Ok(status)
+    }
+}

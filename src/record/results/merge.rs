@@ -1,0 +1,215 @@
+//! The run that the results of a work order make together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::order::StoredOrder;
+use super::result::TurnResult;
+use crate::record::journal::{
+    CauseRecord, EndedTurnRecord, Event, Finished, JournalEntry, OnErrorRecord, OutcomeRecord,
+    RunRecord,
+};
+
+/// What the results do not show.
+#[derive(Debug, Default)]
+pub struct MergeFacts {
+    /// Whether no job is left that may run.
+    pub has_ended: bool,
+    /// The turns that jobs have begun.
+    pub open: Vec<OpenTurn>,
+}
+
+/// A turn that has begun, and that has no result yet.
+#[derive(Debug)]
+pub struct OpenTurn {
+    pub stack: String,
+    pub since: Timestamp,
+}
+
+/// Returns the lines of the journal of the whole run, without its header. The results are in the order of their turns
+/// and attempts; the attempts of their commands are counted through.
+pub fn merged(
+    order: &StoredOrder,
+    results: &mut [TurnResult],
+    facts: &MergeFacts,
+) -> Vec<JournalEntry> {
+    count_through(results);
+    let all = results.iter().flat_map(|result| &result.lines);
+    let mut lines: Vec<JournalEntry> = all.cloned().collect();
+    // Sorted by the clocks of their machines; those of a result keep their order.
+    lines.sort_by_key(|line| line.at);
+    let known: BTreeSet<usize> = results.iter().map(|result| result.turn).collect();
+    lines.extend(facts.open.iter().map(|open| started(order, results, open)));
+    let is_left = |turn: &usize| !known.contains(turn);
+    let is_whole = !(0..order.outline.turns.len()).any(|turn| is_left(&turn));
+    if is_whole || facts.has_ended {
+        let at = lines.last().map_or(order.header.at, |line| line.at);
+        let ended = ended_without_start(order, results, &known);
+        lines.extend(ended.into_iter().map(|mut line| {
+            line.at = at;
+            line
+        }));
+        lines.push(finished(order, &lines, at));
+    }
+    lines
+}
+
+/// Returns the line that a turn has begun: the first of its stack without a result, or a further attempt of the last.
+fn started(order: &StoredOrder, results: &[TurnResult], open: &OpenTurn) -> JournalEntry {
+    let turns = &order.outline.turns;
+    let is_of_stack = |turn: &usize| turns[*turn].stack == open.stack;
+    let of_stack: Vec<usize> = (0..turns.len()).filter(is_of_stack).collect();
+    let has_result = |turn: &usize| results.iter().any(|result| result.turn == *turn);
+    let turn = of_stack.iter().find(|turn| !has_result(turn));
+    let turn = turn.or(of_stack.last()).copied();
+    let ends = results.iter().filter(|result| Some(result.turn) == turn);
+    let ends = ends.flat_map(|result| &result.lines);
+    let attempts = ends.filter_map(|line| match &line.event {
+        Event::Ended(ended) => Some(ended.attempts),
+        _ => None,
+    });
+    let started = Event::Started {
+        stack: open.stack.clone(),
+        attempt: attempts.max().unwrap_or_default() + 1,
+    };
+    let mut line = JournalEntry::new(open.since, started);
+    let number = turn.map(|turn| order.outline.numbers()[turn]);
+    line.turn = number.filter(|number| *number > 1);
+    line
+}
+
+/// Numbers the attempts of each turn through all its results.
+fn count_through(results: &mut [TurnResult]) {
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    for result in results {
+        let count = counts.entry(result.turn).or_default();
+        let before = *count;
+        for line in &mut result.lines {
+            match &mut line.event {
+                Event::Started { attempt, .. } | Event::Retrying { attempt, .. } => {
+                    *attempt += before;
+                }
+                Event::Ended(ended) => {
+                    ended.attempts += before;
+                    *count = ended.attempts;
+                }
+                _ => {}
+            }
+        }
+        for log in &mut result.logs {
+            log.attempt += before;
+        }
+    }
+}
+
+/// Returns the ends of the turns that never started because of a failure, as a run on one machine has them.
+fn ended_without_start(
+    order: &StoredOrder,
+    results: &[TurnResult],
+    known: &BTreeSet<usize>,
+) -> Vec<JournalEntry> {
+    let outline = &order.outline;
+    let outcome = |result: &TurnResult| {
+        let mut ends = result.lines.iter().rev();
+        ends.find_map(|line| match &line.event {
+            Event::Ended(ended) => Some((line.at, ended.outcome.clone())),
+            _ => None,
+        })
+    };
+    let mut failed: BTreeMap<usize, Timestamp> = BTreeMap::new();
+    for result in results {
+        match outcome(result) {
+            Some((_, OutcomeRecord::Succeeded)) => _ = failed.remove(&result.turn),
+            Some((at, _)) => _ = failed.insert(result.turn, at),
+            None => {}
+        }
+    }
+    let stops = order.header.settings.on_error == OnErrorRecord::Stop;
+    let first = failed.iter().min_by_key(|(_, at)| **at);
+    let first = first.map(|(turn, _)| *turn);
+    let skips = order.header.settings.on_error != OnErrorRecord::Continue;
+    let needed = outline.needed();
+    // The failed turn that each waits for, the nodes that run nothing included.
+    let mut causes: BTreeMap<usize, Option<usize>> = BTreeMap::new();
+    let numbers = outline.numbers();
+    let mut lines = Vec::new();
+    for (position, turn) in outline.turns.iter().enumerate() {
+        if known.contains(&position) {
+            continue;
+        }
+        let cause = cause_of(position, &needed, &failed, known, &mut causes);
+        let (outcome, cause) = match (cause.filter(|_| skips), first) {
+            (Some(cause), _) => (OutcomeRecord::Skipped, cause),
+            (None, Some(first)) if stops => (OutcomeRecord::Cancelled, first),
+            _ => continue,
+        };
+        let ended = EndedTurnRecord {
+            stack: turn.stack.clone(),
+            outcome,
+            failure: None,
+            cause: Some(CauseRecord::Failed {
+                stack: outline.turns[cause].stack.clone(),
+            }),
+            elapsed_ms: 0,
+            attempts: 0,
+            changes: None,
+        };
+        let mut line = JournalEntry::new(order.header.at, Event::Ended(ended));
+        line.turn = Some(numbers[position]).filter(|number| *number > 1);
+        lines.push(line);
+    }
+    lines
+}
+
+/// Returns the failed turn that a node waits for, directly or through others that never started.
+fn cause_of(
+    node: usize,
+    needed: &BTreeMap<usize, Vec<usize>>,
+    failed: &BTreeMap<usize, Timestamp>,
+    known: &BTreeSet<usize>,
+    causes: &mut BTreeMap<usize, Option<usize>>,
+) -> Option<usize> {
+    let mut open = vec![(node, false)];
+    while let Some((node, is_second)) = open.pop() {
+        if causes.contains_key(&node) {
+            continue;
+        }
+        let before = needed.get(&node).map_or(&[][..], Vec::as_slice);
+        if !is_second {
+            // First those before it.
+            open.push((node, true));
+            let unknown = before.iter().filter(|it| !known.contains(*it));
+            open.extend(unknown.map(|it| (*it, false)));
+            continue;
+        }
+        let cause = before.iter().find_map(|it| {
+            let own = failed.contains_key(it).then_some(*it);
+            own.or_else(|| causes.get(it).copied().flatten())
+        });
+        causes.insert(node, cause);
+    }
+    causes.get(&node).copied().flatten()
+}
+
+/// Returns the last line of the run.
+fn finished(order: &StoredOrder, lines: &[JournalEntry], at: Timestamp) -> JournalEntry {
+    let mut record = RunRecord::new(order.header.clone());
+    lines.iter().cloned().for_each(|line| record.add(line));
+    let counts = record.counts();
+    let has_changes = record.stacks.iter().any(|stack| stack.state.has_changes());
+    let is_done = counts.succeeded == record.stacks.len();
+    let status = match is_done {
+        true if order.header.settings.detailed_exit_code && has_changes => 2,
+        true => 0,
+        false => 1,
+    };
+    let first = lines.first().map_or(at, |line| line.at);
+    let elapsed = at.duration_since(first).as_millis();
+    let finished = Finished {
+        status,
+        elapsed_ms: u64::try_from(elapsed).unwrap_or_default(),
+        counts,
+    };
+    JournalEntry::new(at, Event::Finished(finished))
+}

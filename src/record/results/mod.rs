@@ -1,0 +1,18 @@
+//! The results of the turns of a work order, which its jobs send to the store of the state, and the run that they make
+//! together.
+//!
+//! A result has the lines that the journal of the job has about the turn, and the logs of its attempts, so it holds no
+//! secret that those do not. On any machine, the results become one run: a journal with logs, like that of a run on one
+//! machine.
+
+mod collect;
+mod local;
+mod merge;
+mod order;
+mod result;
+
+pub use self::collect::ResultLines;
+pub use self::local::LocalResults;
+pub use self::merge::{MergeFacts, OpenTurn, merged};
+pub use self::order::{OrderOutline, OutlinedTurn, StoredOrder};
+pub use self::result::{AttemptLog, ResultError, TurnResult};

@@ -1,0 +1,100 @@
+//! The run of a work order, as all its jobs know it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::result::{ResultError, check_format};
+use crate::record::journal::{FORMAT, Header};
+
+/// The turns of a work order and their constraints.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OrderOutline {
+    /// The id of the run that all jobs belong to.
+    pub run: String,
+    /// The turns, in the sequence of a serial run.
+    pub turns: Vec<OutlinedTurn>,
+    /// Pairs of an earlier and a later turn, by position. Positions beyond the end are nodes that run nothing.
+    pub edges: Vec<(usize, usize)>,
+    /// More of them, for the order only.
+    pub order_only: Vec<(usize, usize)>,
+    /// Whether the order holds the lock of the state until it ends.
+    pub is_recorded: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OutlinedTurn {
+    pub stack: String,
+    /// Whether it destroys its stack.
+    pub destroys: bool,
+}
+
+/// The object in the store: the outline, and the header of the run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StoredOrder {
+    format: u32,
+    pub header: Header,
+    pub outline: OrderOutline,
+}
+
+impl OrderOutline {
+    /// Returns the number of each turn among those of its stack, from 1.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        let mut counts: HashMap<&str, u32> = HashMap::new();
+        let number = |turn| {
+            let turn: &OutlinedTurn = turn;
+            let count = counts.entry(&turn.stack).or_default();
+            *count += 1;
+            *count
+        };
+        self.turns.iter().map(number).collect()
+    }
+
+    /// Returns the turns right before each, by position, that must succeed first.
+    pub(super) fn needed(&self) -> BTreeMap<usize, Vec<usize>> {
+        let mut before: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for &(from, to) in &self.edges {
+            before.entry(to).or_default().push(from);
+        }
+        before
+    }
+}
+
+impl StoredOrder {
+    /// Makes the header of a job's run that of the whole.
+    pub fn new(outline: OrderOutline, of_job: Header) -> Self {
+        let mut known = HashSet::new();
+        let stacks = outline.turns.iter().map(|turn| turn.stack.clone());
+        let order: Vec<String> = stacks.filter(|stack| known.insert(stack.clone())).collect();
+        let has_repeated = order.len() < outline.turns.len();
+        let turns = outline.turns.iter().filter(|_| has_repeated);
+        let header = Header {
+            run: outline.run.clone(),
+            resumes: None,
+            turns: turns.map(|turn| turn.stack.clone()).collect(),
+            edges: if has_repeated || of_job.purpose.is_some() {
+                Vec::new()
+            } else {
+                outline.edges.clone()
+            },
+            order,
+            left_out: Vec::new(),
+            part_of: Some(outline.run.clone()),
+            ..of_job
+        };
+        StoredOrder {
+            format: FORMAT,
+            header,
+            outline,
+        }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it has only text, numbers and lists")
+    }
+
+    pub fn parse(bytes: &[u8]) -> Result<Self, ResultError> {
+        check_format(bytes)?;
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}

@@ -1,0 +1,177 @@
+//! Sends the results of a job's turns to the store, each when the turn has ended.
+//!
+//! A thread sends them, so that a slow store delays no command. A result that cannot be sent is still in the journal on
+//! this machine.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::record::journal::{Header, JournalEntry};
+use crate::record::logs::Logs;
+use crate::record::results::{OrderOutline, ResultLines, StoredOrder, TurnResult};
+use crate::run::event::{RunEvent, Turns};
+use crate::run::turn::{Operation, TurnIndex};
+use crate::state::backend::Backend;
+use crate::state::clock::{Clock as _, SystemClock};
+use crate::state::store::{RETRY_TIMEOUT, StoreError};
+
+/// How long to wait before something is tried again that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Where the results of a job go.
+#[derive(Debug)]
+pub struct OrderResults {
+    pub outline: Arc<OrderOutline>,
+    pub backend: Backend,
+}
+
+/// A result that is only on this machine.
+#[derive(Debug)]
+pub struct UnsentResult {
+    /// Its stack.
+    pub stack: String,
+    pub problem: String,
+}
+
+/// The results of a running job.
+#[derive(Debug)]
+pub(super) struct ResultSender {
+    lines: ResultLines,
+    logs: Option<Logs>,
+    sender: Sender<Message>,
+    thread: JoinHandle<Vec<UnsentResult>>,
+    /// The header of the job, until its first turn starts.
+    header: Option<Box<Header>>,
+}
+
+enum Message {
+    /// The first turn starts.
+    Begun(Box<Header>),
+    Ended(TurnResult),
+}
+
+impl ResultSender {
+    /// Starts the thread. `logs` are those of the job.
+    pub(super) fn start(
+        results: OrderResults,
+        header: &Header,
+        logs: Option<Logs>,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = channel();
+        let lines = ResultLines::new(&header.run, &results.outline);
+        let thread = thread::Builder::new().spawn(move || send_all(&results, &receiver))?;
+        Ok(ResultSender {
+            lines,
+            logs,
+            sender,
+            thread,
+            header: Some(Box::new(header.clone())),
+        })
+    }
+
+    fn send(&self, message: Message) {
+        // If the thread has panicked, joining it shows that.
+        _ = self.sender.send(message);
+    }
+
+    /// Adds a line of the journal.
+    pub(super) fn line(&mut self, event: &RunEvent, entry: &JournalEntry, turns: &Turns) {
+        if let RunEvent::Started { .. } = event
+            && let Some(header) = self.header.take()
+        {
+            self.send(Message::Begun(header));
+        }
+        let turn = turn_of(event);
+        let of_job = turn.map_or(0, |turn| turn.get() + 1);
+        let turn = turn.map(|turn| &turns[turn]);
+        let turn = turn.map(|turn| {
+            let destroys = turn.operation == Operation::Destroy;
+            (turn.stack.as_str(), destroys)
+        });
+        let logs = self.logs.as_ref().map(|logs| (logs, of_job));
+        if let Some(result) = self.lines.add(entry, turn, logs) {
+            self.send(Message::Ended(result));
+        }
+    }
+
+    /// Waits until everything is sent, and returns the results that are not.
+    pub(super) fn end(self) -> Vec<UnsentResult> {
+        drop(self.sender);
+        match self.thread.join() {
+            Ok(unsent) => unsent,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Returns the turn that a line is about.
+fn turn_of(event: &RunEvent) -> Option<TurnIndex> {
+    match event {
+        RunEvent::Started { turn, .. }
+        | RunEvent::StepStarted { turn, .. }
+        | RunEvent::Retrying { turn, .. }
+        | RunEvent::TimedOut { turn, .. }
+        | RunEvent::Killed(turn)
+        | RunEvent::OutputLost { turn, .. } => Some(*turn),
+        RunEvent::Ended(ending) => Some(ending.turn),
+        _ => None,
+    }
+}
+
+fn send_all(results: &OrderResults, receiver: &Receiver<Message>) -> Vec<UnsentResult> {
+    let OrderResults { outline, backend } = results;
+    let run = &outline.run;
+    let mut order = None;
+    let mut is_new = false;
+    let mut unsent = Vec::new();
+    for message in receiver {
+        let result = match message {
+            Message::Begun(of_job) => {
+                let stored = StoredOrder::new((**outline).clone(), *of_job);
+                match backend.put_order(run, &stored.to_bytes()) {
+                    Ok(has_put) => is_new = has_put,
+                    // It is sent with the first result.
+                    Err(_) => order = Some(stored),
+                }
+                continue;
+            }
+            Message::Ended(result) => result,
+        };
+        let mut send = || -> Result<(), String> {
+            if let Some(stored) = &order {
+                is_new = with_retries(|| backend.put_order(run, &stored.to_bytes()))?;
+                order = None;
+            }
+            let bytes = result.to_bytes().map_err(|error| error.to_string())?;
+            with_retries(|| backend.put_result(run, result.turn, &bytes))
+        };
+        if let Err(problem) = send() {
+            let stack = outline.turns[result.turn].stack.clone();
+            unsent.push(UnsentResult { stack, problem });
+        }
+    }
+    if is_new {
+        // Some buckets forbid removal.
+        _ = backend.remove_old_orders();
+    }
+    unsent
+}
+
+fn with_retries<T>(mut put: impl FnMut() -> Result<T, StoreError>) -> Result<T, String> {
+    let clock = SystemClock::default();
+    let start = clock.elapsed();
+    loop {
+        match put() {
+            Err(error) if error.is_transient() => {
+                if clock.elapsed().saturating_sub(start) >= RETRY_TIMEOUT {
+                    return Err(error.to_string());
+                }
+                clock.sleep(RETRY);
+            }
+            put => return put.map_err(|error| error.to_string()),
+        }
+    }
+}

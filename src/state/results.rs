@@ -1,0 +1,129 @@
+//! The results of work orders, beside the document: an object for each attempt of each turn.
+//!
+//! Each is written once. So what was read once is known, and what a dead machine has sent is not lost.
+
+use uuid::Uuid;
+
+use super::backend::{Backend, PutOutcome};
+use super::store::{PutCondition, StoreError};
+
+/// How many work orders keep their results.
+const KEPT_ORDERS: usize = 50;
+
+/// A result in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ResultName {
+    /// The position of the turn in its work order.
+    pub turn: usize,
+    /// From 1.
+    pub attempt: u32,
+}
+
+impl ResultName {
+    /// Returns the name of its object, without the path.
+    pub fn file(self) -> String {
+        format!("{:05}.{}.result", self.turn, self.attempt)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (turn, attempt) = name.strip_suffix(".result")?.split_once('.')?;
+        Some(ResultName {
+            turn: turn.parse().ok()?,
+            attempt: attempt.parse().ok()?,
+        })
+    }
+}
+
+impl Backend {
+    fn order_key(&self, run: &str) -> String {
+        self.beside(&format!("orders/{run}.json"))
+    }
+
+    fn results_prefix(&self, run: &str) -> String {
+        self.beside(&format!("results/{run}/"))
+    }
+
+    fn result_key(&self, run: &str, name: ResultName) -> String {
+        format!("{}{}", self.results_prefix(run), name.file())
+    }
+
+    /// Puts the description of the run of a work order, if it has none. Returns whether it is new.
+    pub fn put_order(&self, run: &str, bytes: &[u8]) -> Result<bool, StoreError> {
+        let put = self.swap_bytes(&self.order_key(run), bytes, &PutCondition::Absent)?;
+        Ok(matches!(put, PutOutcome::Done(_)))
+    }
+
+    /// Returns the runs of work orders that have results, the oldest first.
+    pub fn orders(&self) -> Result<Vec<String>, StoreError> {
+        let prefix = self.beside("orders/");
+        let keys = self.store().list(&prefix)?;
+        let run = |key: &String| {
+            let run = key.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            let is_id = Uuid::try_parse(run).is_ok_and(|id| id.to_string() == run);
+            is_id.then(|| run.to_owned())
+        };
+        let mut runs: Vec<String> = keys.iter().filter_map(run).collect();
+        runs.sort_unstable();
+        Ok(runs)
+    }
+
+    /// Returns the description of the run of a work order, if it has one.
+    pub fn order(&self, run: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let object = self.store().get(&self.order_key(run))?;
+        Ok(object.map(|object| object.bytes))
+    }
+
+    /// Puts the result of a turn as its next attempt. The bytes differ from those of any other result.
+    pub fn put_result(&self, run: &str, turn: usize, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut attempt = 1;
+        loop {
+            let key = self.result_key(run, ResultName { turn, attempt });
+            match self.swap_bytes(&key, bytes, &PutCondition::Absent)? {
+                PutOutcome::Done(_) => return Ok(()),
+                PutOutcome::Refused(_) => attempt += 1,
+            }
+        }
+    }
+
+    /// Returns the results of a work order, in order.
+    pub fn results(&self, run: &str) -> Result<Vec<ResultName>, StoreError> {
+        let prefix = self.results_prefix(run);
+        let keys = self.store().list(&prefix)?;
+        let names = keys.iter().filter_map(|key| key.strip_prefix(&prefix));
+        let mut names: Vec<ResultName> = names.filter_map(ResultName::parse).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Returns a result, if it exists.
+    pub fn result(&self, run: &str, name: ResultName) -> Result<Option<Vec<u8>>, StoreError> {
+        let object = self.store().get(&self.result_key(run, name))?;
+        Ok(object.map(|object| object.bytes))
+    }
+
+    /// Marks a work order as ended. Only one without the lock of the state needs that.
+    pub fn put_end(&self, run: &str) -> Result<(), StoreError> {
+        let key = format!("{}end", self.results_prefix(run));
+        self.swap_bytes(&key, b"{}", &PutCondition::Absent)
+            .map(drop)
+    }
+
+    /// Returns whether a work order was marked as ended.
+    pub fn has_end(&self, run: &str) -> Result<bool, StoreError> {
+        let key = format!("{}end", self.results_prefix(run));
+        Ok(self.store().version(&key)?.is_some())
+    }
+
+    /// Removes the results of the oldest work orders. Some buckets forbid that.
+    pub fn remove_old_orders(&self) -> Result<(), StoreError> {
+        let runs = self.orders()?;
+        let excess = runs.len().saturating_sub(KEPT_ORDERS);
+        for run in &runs[..excess] {
+            for key in self.store().list(&self.results_prefix(run))? {
+                self.store().delete(&key)?;
+            }
+            self.store().delete(&self.order_key(run))?;
+        }
+        Ok(())
+    }
+}

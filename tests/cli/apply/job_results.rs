@@ -1,0 +1,363 @@
+//! The results of jobs on several machines, which make one run on each of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{declare, done, fails, hook, log, prepared, unhook};
+use crate::support::{BucketServer, Dialect, Repository};
+
+/// `/app` runs after `/db` and `/cache`, `/end` after it; `/web` stands alone.
+const STACKS: [(&str, &str); 5] = [
+    ("/app", "after = [\"/db\", \"/cache\"]"),
+    ("/cache", ""),
+    ("/db", ""),
+    ("/end", "after = [\"/app\"]"),
+    ("/web", ""),
+];
+
+const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n      backend \"local\" {\n        path = \"../shared/acme\"\n      }\n    }\n  }\n}\n";
+
+/// A project with a state that other checkouts share.
+fn shared() -> Repository {
+    let sandbox = prepared(&STACKS);
+    sandbox.write("/state.orch.hcl", STATE);
+    let repository = Repository::of(sandbox);
+    assert_eq!(repository.orch("state init").code(), 0);
+    repository
+}
+
+/// Makes another checkout beside the project, with the plan and the work order.
+fn machine(repository: &Repository, name: &str) -> String {
+    repository.git(&format!("clone -q . ../{name}"));
+    let there = repository.outside().join(name);
+    for file in ["saved", "order.json"] {
+        if repository.path(&format!("/{file}")).exists() {
+            fs::copy(repository.path(&format!("/{file}")), there.join(file)).unwrap();
+        }
+    }
+    format!("-C ../{name}")
+}
+
+fn export(repository: &Repository, flags: &str) -> BTreeMap<String, String> {
+    done(
+        repository,
+        &format!("export make -o jobs.mk --work-order order.json {flags}"),
+    );
+    log(repository);
+    let order: Value =
+        serde_json::from_slice(&fs::read(repository.path("/order.json")).unwrap()).unwrap();
+    let mut jobs = BTreeMap::new();
+    for job in order["jobs"].as_array().unwrap() {
+        for turn in job["turns"].as_array().unwrap() {
+            let turn = usize::try_from(turn.as_u64().unwrap()).unwrap();
+            let stack = order["turns"][turn]["stack"].as_str().unwrap();
+            let id = job["id"].as_str().unwrap();
+            jobs.insert(
+                stack.to_owned(),
+                format!("job {id} --work-order order.json"),
+            );
+        }
+    }
+    jobs
+}
+
+/// A run as JSON shows it, without ids, times and places.
+fn shown(repository: &Repository, machine: &str, run: &str) -> Value {
+    let run = done_json(
+        repository,
+        &format!("{machine} runs show {run} --format json"),
+    );
+    let stack = |stack: &Value| {
+        let attempts = stack["history"].as_array().unwrap().iter();
+        let attempts = attempts.map(|it| json!([it["attempt"], it["failure"]]));
+        let attempts: Vec<Value> = attempts.collect();
+        let path = stack["path"].as_str().unwrap().to_owned();
+        let fields = ["state", "failure", "cause", "operation"].map(|it| stack[it].clone());
+        (path, json!([fields, attempts]))
+    };
+    let stacks = run["stacks"].as_array().unwrap().iter().map(stack);
+    let stacks: BTreeMap<String, Value> = stacks.collect();
+    json!({
+        "state": run["state"],
+        "status": run["status"],
+        "counts": [run["succeeded"], run["failed"], run["skipped"], run["cancelled"]],
+        "purpose": run["header"]["purpose"],
+        "stacks": stacks,
+    })
+}
+
+fn done_json(repository: &Repository, arguments: &str) -> Value {
+    let output = repository.orch(arguments);
+    assert_eq!(output.code(), 0, "{output}");
+    serde_json::from_str(&output.stdout).unwrap()
+}
+
+fn run_of(repository: &Repository) -> String {
+    let order = fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&order).unwrap();
+    order["run"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn runs_show_on_each_machine_what_one_machine_would_have_run() {
+    let one = shared();
+    hook(&one, "apply", "db", "echo cannot connect >&2\nexit 1\n");
+    done(&one, "plan -o saved");
+    assert_eq!(one.orch("apply saved").code(), 1);
+    let expected = shown(&one, "", "last");
+
+    let many = shared();
+    hook(&many, "apply", "db", "echo cannot connect >&2\nexit 1\n");
+    done(&many, "plan -o saved");
+    let jobs = export(&many, "saved --on-error skip-dependents");
+    let second = machine(&many, "second");
+    let third = machine(&many, "third");
+    done(&many, &jobs["/cache"]);
+    fails(&many, &format!("{second} {}", jobs["/db"]), 1, "");
+    fails(
+        &many,
+        &format!("{second} {}", jobs["/app"]),
+        1,
+        "it runs after /db",
+    );
+    let run = run_of(&many);
+    // While jobs are left, the run is not over.
+    let now = shown(&many, &third, "last");
+    assert_eq!(now["state"], "unfinished", "{now}");
+    assert_eq!(now["stacks"]["/web"][0][0], "not run", "{now}");
+    done(&many, &format!("{third} {}", jobs["/web"]));
+    fails(
+        &many,
+        "finish --work-order order.json",
+        1,
+        "3 of 5 stacks not done",
+    );
+    for machine in ["", &second, &third] {
+        assert_eq!(shown(&many, machine, &run), expected);
+        assert_eq!(shown(&many, machine, "last"), expected);
+        let list = done_json(&many, &format!("{machine} runs list --format json"));
+        let listed = list["runs"].as_array().unwrap().iter();
+        let listed: Vec<&str> = listed.filter_map(|it| it["id"].as_str()).collect();
+        assert_eq!(listed[0], run, "{list}");
+        let logs = done(&many, &format!("{machine} runs logs last /db"));
+        assert!(logs.contains("cannot connect"), "{logs}");
+    }
+}
+
+#[test]
+fn finish_writes_reports_of_all_jobs_and_twice_is_once() {
+    let repository = shared();
+    hook(
+        &repository,
+        "apply",
+        "db",
+        "echo cannot connect >&2\nexit 1\n",
+    );
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved --on-error skip-dependents");
+    let second = machine(&repository, "second");
+    done(&repository, &jobs["/cache"]);
+    done(&repository, &jobs["/web"]);
+    fails(&repository, &format!("{second} {}", jobs["/db"]), 1, "");
+    let third = machine(&repository, "third");
+    let reports = "--report ../r.json --report ../r.xml --report ../r.md --report ../r.html";
+    let finish = format!("{third} finish --work-order order.json {reports}");
+    let place = repository.outside();
+    let read = || {
+        ["r.json", "r.xml", "r.md", "r.html"].map(|it| fs::read_to_string(place.join(it)).unwrap())
+    };
+    let first = fails(&repository, &finish, 1, "/db: failed");
+    let written = read();
+    let report: Value = serde_json::from_str(&written[0]).unwrap();
+    assert_eq!(report["run"]["counts"]["failed"], 1, "{report}");
+    assert_eq!(report["run"]["counts"]["skipped"], 2, "{report}");
+    for report in &written[1..] {
+        assert!(report.contains("cannot connect"), "{report}");
+        assert!(report.contains("/cache"), "{report}");
+    }
+    let again = fails(&repository, &finish, 1, "/db: failed");
+    assert_eq!(again, first);
+    assert_eq!(read(), written);
+}
+
+#[test]
+fn runs_count_the_attempts_of_a_job_that_is_run_again() {
+    let repository = shared();
+    hook(&repository, "apply", "db", "echo first\nexit 1\n");
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved --on-error skip-dependents");
+    let second = machine(&repository, "second");
+    let third = machine(&repository, "third");
+    fails(
+        &repository,
+        &jobs["/db"],
+        1,
+        "run the job again to continue",
+    );
+    unhook(&repository, "apply", "db");
+    for stack in ["/db", "/cache", "/app", "/end", "/web"] {
+        done(&repository, &format!("{second} {}", jobs[stack]));
+    }
+    let run = shown(&repository, &third, "last");
+    assert_eq!(run["state"], "succeeded", "{run}");
+    let attempts = &run["stacks"]["/db"][1];
+    assert_eq!(attempts[0][0], 1, "{run}");
+    assert_eq!(attempts[1][0], 2, "{run}");
+    assert_eq!(attempts[1][1], Value::Null, "{run}");
+    let logs = done(&repository, &format!("{third} runs logs last /db"));
+    for line in ["/db, attempt 1", "first", "/db, attempt 2"] {
+        assert!(logs.contains(line), "{line}: {logs}");
+    }
+    // A machine keeps no folder of a job that has succeeded and whose results are in the store.
+    let folders = fs::read_dir(repository.outside().join("second/.orch/runs"));
+    assert_eq!(folders.unwrap().count(), 0);
+    // All is done: nothing is left to ask the store for.
+    fs::remove_dir_all(repository.outside().join("shared")).unwrap();
+    let run = run_of(&repository);
+    let again = shown(&repository, &third, &run[..30]);
+    assert_eq!(again["state"], "succeeded", "{again}");
+}
+
+#[test]
+fn workers_on_two_machines_make_one_run() {
+    let repository = shared();
+    done(&repository, "plan -o saved");
+    export(&repository, "saved --workers 2");
+    let second = machine(&repository, "second");
+    let workers = ["", &second].map(|machine| {
+        let mut command = repository.command(&format!("{machine} work --work-order order.json"));
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    });
+    for mut worker in workers {
+        assert!(worker.wait().unwrap().success());
+    }
+    for machine in ["", &second] {
+        let run = shown(&repository, machine, "last");
+        assert_eq!(run["counts"], json!([5, 0, 0, 0]), "{run}");
+        assert_eq!(run["status"], 0, "{run}");
+        let list = done_json(&repository, &format!("{machine} runs list --format json"));
+        let ids = list["runs"].as_array().unwrap().iter();
+        let runs = ids.filter(|it| it["id"] == run_of(&repository)).count();
+        assert_eq!(runs, 1, "{list}");
+    }
+}
+
+#[test]
+fn finish_has_the_results_of_a_command_that_the_state_does_not_record() {
+    let repository = shared();
+    repository.write(
+        "/note",
+        "echo checked $ORCH_STACK_NAME\n[ $ORCH_STACK_NAME != db ]\n",
+    );
+    repository.commit();
+    let jobs = export(&repository, "--on-error continue -- sh ../note");
+    let second = machine(&repository, "second");
+    fails(&repository, &jobs["/db"], 1, "");
+    for stack in ["/cache", "/app"] {
+        done(&repository, &format!("{second} {}", jobs[stack]));
+    }
+    let third = machine(&repository, "third");
+    let run = shown(&repository, &third, "last");
+    assert_eq!(run["state"], "unfinished", "{run}");
+    let output = fails(
+        &repository,
+        &format!("{third} finish --work-order order.json"),
+        1,
+        "2 of 5 stacks not done",
+    );
+    for line in ["/db: failed", "/web: not run"] {
+        assert!(output.contains(line), "{output}");
+    }
+    let run = shown(&repository, "", "last");
+    assert_eq!(run["state"], "failed", "{run}");
+    assert_eq!(run["counts"], json!([3, 1, 0, 0]), "{run}");
+    let logs = done(&repository, "runs logs last /app");
+    assert!(logs.contains("checked app"), "{logs}");
+    fails(
+        &repository,
+        "run --resume last",
+        4,
+        "it is a run of `orch job`",
+    );
+}
+
+#[test]
+fn job_whose_result_cannot_be_sent_keeps_it_and_says_so() {
+    let repository = shared();
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved");
+    // There is something else in its place.
+    fs::write(repository.outside().join("shared/acme.results"), "").unwrap();
+    let output = done(&repository, &jobs["/web"]);
+    let why = "the result of /web is only on this machine";
+    assert!(output.contains(why), "{output}");
+    let run = shown(&repository, "", "last");
+    assert_eq!(run["counts"], json!([1, 0, 0, 0]), "{run}");
+}
+
+#[test]
+fn runs_are_shown_although_the_store_is_out_of_reach() {
+    let repository = shared();
+    done(&repository, "run -X --no-record -- true");
+    let broken = STATE.replace("../shared/acme", "/dev/null/acme");
+    repository.write("/state.orch.hcl", broken);
+    let output = done(&repository, "runs show last");
+    let why = "runs of work orders on other machines may be missing";
+    assert!(output.contains(why), "{output}");
+    assert!(output.contains("true"), "{output}");
+}
+
+#[test]
+fn results_of_a_replaced_stack_keep_its_turns_apart() {
+    let repository = shared();
+    done(&repository, "apply --auto-approve");
+    declare(&repository, "/db", "");
+    done(&repository, "plan -o saved --replace db --allow-destroy 9");
+    let jobs = export(&repository, "saved");
+    let second = machine(&repository, "second");
+    for job in jobs.values() {
+        done(&repository, &format!("{second} {job}"));
+    }
+    done(&repository, "finish --work-order order.json");
+    let run = shown(&repository, "", "last");
+    assert_eq!(run["state"], "succeeded", "{run}");
+    assert_eq!(
+        run["stacks"]["/db"][1].as_array().unwrap().len(),
+        2,
+        "{run}"
+    );
+}
+
+#[test]
+fn results_of_jobs_go_to_the_bucket_of_the_state() {
+    let server = BucketServer::new(Dialect::S3);
+    let sandbox = prepared(&STACKS);
+    let state = STATE.replace(
+        "backend \"local\" {\n        path = \"../shared/acme\"\n      }",
+        &server.backend(),
+    );
+    sandbox.write("/state.orch.hcl", state);
+    let repository = Repository::of(sandbox);
+    let orch = |arguments: &str| {
+        let mut command = repository.command(arguments);
+        let output = command.envs(server.credentials()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    orch("state init");
+    orch("plan -o saved");
+    orch("export make saved -o jobs.mk --work-order order.json --workers 2");
+    orch("work --work-order order.json");
+    let keys = server.keys();
+    let results = keys.iter().filter(|key| key.contains(".results/"));
+    assert_eq!(results.count(), STACKS.len(), "{keys:?}");
+    let second = machine(&repository, "second");
+    let shown = orch(&format!("{second} runs show last --format json"));
+    let run: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(run["succeeded"], STACKS.len(), "{run}");
+    let logs = orch(&format!("{second} runs logs last /web"));
+    assert!(logs.contains("would make 1"), "{logs}");
+}
