@@ -258,7 +258,10 @@ mod tests {
                 "a = [ for x in [1] :x if ! x ]\nb = c [0] . d\n",
                 "a = [for x in [1] : x if !x]\nb = c[0].d\n",
             ),
-            ("a = \"${ x }%{ if y }z\"\n", "a = \"${x}%{if y}z\"\n"),
+            (
+                "a = \"${ x }%{ if y }z%{ endif }\"\n",
+                "a = \"${x}%{if y}z%{endif}\"\n",
+            ),
             (
                 "a = <<-EOT\n   x = ${ 1 }\n  EOT\nbbb = 1\n",
                 "a   = <<-EOT\n   x = ${1}\n  EOT\nbbb = 1\n",

@@ -22,6 +22,7 @@ use crate::program::error::Result;
 /// another directory calls it as a module. A Terragrunt unit has a `terraform` block with a `source`, or
 /// Terraform files beside it.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[command(
     group = ArgGroup::new("what").required(true),
     after_help = "\

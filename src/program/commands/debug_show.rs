@@ -76,7 +76,7 @@ pub(super) fn show(chdir: &[PathBuf], shown: &Shown) -> Result<ExitStatus> {
             let evaluator = context.evaluator();
             let lines = environments.iter().map(|(stack, environment)| {
                 let own = evaluator.definitions_of(*stack);
-                let set = environment.into_iter().filter_map(|(name, value)| {
+                let set = environment.iter().filter_map(|(name, value)| {
                     let value = value.as_deref().filter(|_| own.contains_key(&**name))?;
                     Some(format!("{name}={}", printable(value)))
                 });
