@@ -89,6 +89,21 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
+    fn new(summary: Arc<RunSummary>, state: Option<WriterEnd>, ended: EndedRecording) -> Self {
+        let EndedRecording {
+            record,
+            problem,
+            unsent,
+        } = ended;
+        EndedRun {
+            summary,
+            record,
+            problem,
+            state,
+            unsent,
+        }
+    }
+
     /// Returns whether it is a job that has succeeded and whose results are all in the store.
     pub fn is_elsewhere(&self) -> bool {
         let is_sent = self.unsent.as_ref().is_some_and(Vec::is_empty);
@@ -387,17 +402,6 @@ impl StartedRun {
             following.end();
         }
         let state = state.and_then(Rc::into_inner).map(RunState::finish);
-        let EndedRecording {
-            record,
-            problem,
-            unsent,
-        } = self.recording.end();
-        EndedRun {
-            summary,
-            record,
-            problem,
-            state,
-            unsent,
-        }
+        EndedRun::new(summary, state, self.recording.end())
     }
 }

@@ -122,10 +122,8 @@ impl Apply<'_> {
                 self.check_failed_followups(&verified, policies)?;
             }
             let status = self.after_gate(&verified, ExitStatus::Success);
-            let is_done = status == ExitStatus::Success && left.stacks.is_empty();
-            let is_finish = self.part.is_some_and(|part| part.records);
-            if is_done && !is_finish && self.saved.plan.blocked_changes().next().is_none() {
-                self.notices.note(&self.nothing_left(&verified));
+            if status == ExitStatus::Success && left.stacks.is_empty() {
+                self.note_nothing_left(&verified);
             }
             if let (None, Some(document)) = (&lock, &verified.document) {
                 let lockable = Lockable::new(&mut verified.context, document)?;
@@ -141,9 +139,7 @@ impl Apply<'_> {
             if !self.has_work_left(&verified)? {
                 self.notices
                     .note("nothing to do: another run has applied it meanwhile");
-                let status = self.after_gate(&verified, ExitStatus::Success);
-                self.end(verified);
-                return Ok(status);
+                return Ok(self.ended(verified, ExitStatus::Success));
             }
         }
         let unplanned = verified
@@ -167,8 +163,7 @@ impl Apply<'_> {
         }
         let approved = self.approved(&verified, &run, consent);
         let (status, mut left) = self.prepare_and_run(approved, &run, lock, commits, policies)?;
-        let status = self.after_gate(&verified, status);
-        self.end(verified);
+        let status = self.ended(verified, status);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
         if is_rejected {
@@ -280,6 +275,14 @@ impl Apply<'_> {
             "this plan was applied, but its follow-up in {which} did not succeed, and the journal of that run is not on this machine"
         ))
         .hint(format!("to plan the rest, run `{}`", plan_again(&failed))))
+    }
+
+    /// Notes that there is nothing to do. The last job of a work order lists what is left.
+    fn note_nothing_left(&self, verified: &VerifiedPlan) {
+        let is_finish = self.part.is_some_and(|part| part.records);
+        if !is_finish && self.saved.plan.blocked_changes().next().is_none() {
+            self.notices.note(&self.nothing_left(verified));
+        }
     }
 
     /// Returns the note that there is nothing to do, and for a plan file, when it was applied.

@@ -1,6 +1,7 @@
 //! A job of a work order that applies a part of a plan: what is left for it, and what the gate has skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::Apply;
 use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
@@ -11,8 +12,11 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::export::WorkOrder;
 use crate::path::StackPath;
+use crate::plan::planner::EndedOutput;
 use crate::plan::stale::{DoneOperations, has_attempted};
+use crate::record::journal::remove_run;
 use crate::run::results::OrderResults;
+use crate::run::started::EndedRun;
 use crate::state::document::{Lock, OrderJob};
 
 /// The operations of a part, as the state has them.
@@ -23,6 +27,14 @@ struct Glance {
     is_any_left: bool,
     /// The locks of running jobs.
     running: Vec<Lock>,
+}
+
+/// Removes the run of a job whose results are in the store.
+pub(super) fn remove_sent(root: &Path, run: &str, ended: &EndedRun, output: EndedOutput) {
+    drop(output);
+    if ended.is_elsewhere() {
+        remove_run(root, run);
+    }
 }
 
 impl Apply<'_> {
@@ -54,7 +66,7 @@ impl Apply<'_> {
     /// Ends the job that only records stacks, and frees the lock of the work order.
     pub fn free_order(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
         let LoadedProject { mut context, .. } = self.load(true)?;
-        context.complete_jobs(&part.job.code, &[part.job.job.clone()])?;
+        context.complete_jobs(&part.job.code, std::slice::from_ref(&part.job.job))?;
         context.free_order(order, secret)?;
         if let Some(kept) = self.kept {
             kept.keep(context);
@@ -151,6 +163,13 @@ impl Apply<'_> {
     pub(super) fn results(&self, context: &Context) -> Result<Option<OrderResults>> {
         let of_part = self.part.map(|part| context.order_results(&part.outline));
         Ok(of_part.transpose()?.flatten())
+    }
+
+    /// Ends the use of a verified plan, and returns the exit status of its job.
+    pub(super) fn ended(&self, verified: VerifiedPlan, status: ExitStatus) -> ExitStatus {
+        let status = self.after_gate(&verified, status);
+        self.end(verified);
+        status
     }
 
     /// Returns the exit status of a job, and reports the stacks that the gate has skipped.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Apply;
+use super::job::remove_sent;
 use super::policies::PreparedApplyPolicies;
 use super::unconfirmed::Unconfirmed;
 use super::verified::VerifiedPlan;
@@ -20,7 +21,7 @@ use crate::plan::{DriverRun, Purpose, begin};
 use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
-use crate::record::journal::{PoliciesRecord, remove_run};
+use crate::record::journal::PoliciesRecord;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::Invocation;
@@ -159,10 +160,7 @@ impl Apply<'_> {
             0 if !director.kept().is_empty() => ExitStatus::Refused,
             status => ExitStatus::Run(status),
         };
-        drop(output);
-        if ended.is_elsewhere() {
-            remove_run(root, run);
-        }
+        remove_sent(root, run, &ended, output);
         let unconfirmed = Unconfirmed {
             stacks: director.unconfirmed(),
             had_turns: director.had_turns(),

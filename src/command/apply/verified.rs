@@ -96,6 +96,7 @@ impl Apply<'_> {
         }
         if !is_kept {
             context.digest_inputs()?;
+            context.sweep();
         }
         let applied = self.applied(&context.project.root)?;
         let mut progress = match &applied {
@@ -118,9 +119,6 @@ impl Apply<'_> {
         }
         if let Some(document) = &document {
             context.set_generations(document);
-        }
-        if !is_kept {
-            context.sweep();
         }
         let statuses = match &document {
             Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),

@@ -463,13 +463,13 @@ pub struct EndedCommand {
     /// The folder of the run, if the store has all of it.
     sent: Option<PathBuf>,
     /// Keeps the logs until drop.
-    _output: crate::plan::planner::EndedOutput,
+    output: crate::plan::planner::EndedOutput,
 }
 
 impl EndedCommand {
     /// Removes the folder of a job that has succeeded, whose results are in the store. Call it after the reports.
     pub fn tidy(self) {
-        drop(self._output);
+        drop(self.output);
         if let Some(folder) = self.sent {
             // A leftover one does no harm.
             _ = fs::remove_dir_all(folder);
@@ -519,7 +519,7 @@ impl BegunCommand<'_> {
             resumable: is_resumable.then_some(run),
             sent: folder.filter(|_| ended.is_elsewhere()),
             record: ended.record,
-            _output: output,
+            output,
         })
     }
 }

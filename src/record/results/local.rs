@@ -64,9 +64,12 @@ impl LocalResults {
                 let file = logs.file(result.turn + 1, stack, log.attempt);
                 let shown = format!("{}/logs", self.path);
                 put(&file, &log.output)
-                    .and_then(|()| match log.streams.is_empty() {
-                        true => Ok(()),
-                        false => put(&Logs::index(&file), log.streams.as_bytes()),
+                    .and_then(|()| {
+                        if log.streams.is_empty() {
+                            Ok(())
+                        } else {
+                            put(&Logs::index(&file), log.streams.as_bytes())
+                        }
                     })
                     .map_err(|error| failed("write", &shown, error))?;
             }

@@ -125,10 +125,8 @@ fn ended_without_start(
             None => {}
         }
     }
-    let stops = order.header.settings.on_error == OnErrorRecord::Stop;
     let first = failed.iter().min_by_key(|(_, at)| **at);
     let first = first.map(|(turn, _)| *turn);
-    let skips = order.header.settings.on_error != OnErrorRecord::Continue;
     let needed = outline.needed();
     // The failed turn that each waits for, the nodes that run nothing included.
     let mut causes: BTreeMap<usize, Option<usize>> = BTreeMap::new();
@@ -138,12 +136,15 @@ fn ended_without_start(
         if known.contains(&position) {
             continue;
         }
-        let cause = cause_of(position, &needed, &failed, known, &mut causes);
-        let (outcome, cause) = match (cause.filter(|_| skips), first) {
-            (Some(cause), _) => (OutcomeRecord::Skipped, cause),
-            (None, Some(first)) if stops => (OutcomeRecord::Cancelled, first),
-            _ => continue,
+        let (outcome, cause) = match order.header.settings.on_error {
+            OnErrorRecord::Continue => continue,
+            OnErrorRecord::Stop => (OutcomeRecord::Cancelled, first),
+            OnErrorRecord::SkipDependents | OnErrorRecord::Other(_) => {
+                let cause = cause_of(position, &needed, &failed, known, &mut causes);
+                (OutcomeRecord::Skipped, cause)
+            }
         };
+        let Some(cause) = cause else { continue };
         let ended = EndedTurnRecord {
             stack: turn.stack.clone(),
             outcome,

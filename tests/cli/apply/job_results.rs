@@ -102,47 +102,47 @@ fn run_of(repository: &Repository) -> String {
 
 #[test]
 fn runs_show_on_each_machine_what_one_machine_would_have_run() {
-    let one = shared();
-    hook(&one, "apply", "db", "echo cannot connect >&2\nexit 1\n");
-    done(&one, "plan -o saved");
-    assert_eq!(one.orch("apply saved").code(), 1);
-    let expected = shown(&one, "", "last");
+    for (on_error, of_web) in [("skip-dependents", 0), ("stop", 1)] {
+        let one = shared();
+        hook(&one, "apply", "db", "echo cannot connect >&2\nexit 1\n");
+        done(&one, "plan -o saved");
+        let apply = format!("apply saved --on-error {on_error}");
+        assert_eq!(one.orch(&apply).code(), 1);
+        let expected = shown(&one, "", "last");
 
-    let many = shared();
-    hook(&many, "apply", "db", "echo cannot connect >&2\nexit 1\n");
-    done(&many, "plan -o saved");
-    let jobs = export(&many, "saved --on-error skip-dependents");
-    let second = machine(&many, "second");
-    let third = machine(&many, "third");
-    done(&many, &jobs["/cache"]);
-    fails(&many, &format!("{second} {}", jobs["/db"]), 1, "");
-    fails(
-        &many,
-        &format!("{second} {}", jobs["/app"]),
-        1,
-        "it runs after /db",
-    );
-    let run = run_of(&many);
-    // While jobs are left, the run is not over.
-    let now = shown(&many, &third, "last");
-    assert_eq!(now["state"], "unfinished", "{now}");
-    assert_eq!(now["stacks"]["/web"][0][0], "not run", "{now}");
-    done(&many, &format!("{third} {}", jobs["/web"]));
-    fails(
-        &many,
-        "finish --work-order order.json",
-        1,
-        "3 of 5 stacks not done",
-    );
-    for machine in ["", &second, &third] {
-        assert_eq!(shown(&many, machine, &run), expected);
-        assert_eq!(shown(&many, machine, "last"), expected);
-        let list = done_json(&many, &format!("{machine} runs list --format json"));
-        let listed = list["runs"].as_array().unwrap().iter();
-        let listed: Vec<&str> = listed.filter_map(|it| it["id"].as_str()).collect();
-        assert_eq!(listed[0], run, "{list}");
-        let logs = done(&many, &format!("{machine} runs logs last /db"));
-        assert!(logs.contains("cannot connect"), "{logs}");
+        let many = shared();
+        hook(&many, "apply", "db", "echo cannot connect >&2\nexit 1\n");
+        done(&many, "plan -o saved");
+        let jobs = export(&many, &format!("saved --on-error {on_error}"));
+        let second = machine(&many, "second");
+        let third = machine(&many, "third");
+        done(&many, &jobs["/cache"]);
+        fails(&many, &format!("{second} {}", jobs["/db"]), 1, "");
+        fails(
+            &many,
+            &format!("{second} {}", jobs["/app"]),
+            1,
+            "it runs after /db",
+        );
+        let run = run_of(&many);
+        // While jobs are left, the run is not over.
+        let now = shown(&many, &third, "last");
+        assert_eq!(now["state"], "unfinished", "{now}");
+        assert_eq!(now["stacks"]["/web"][0][0], "not run", "{now}");
+        let web = many.orch(&format!("{third} {}", jobs["/web"]));
+        assert_eq!(web.code(), of_web, "{web}");
+        let finish = "finish --work-order order.json";
+        fails(&many, finish, 1, "of 5 stacks not done");
+        for machine in ["", &second, &third] {
+            assert_eq!(shown(&many, machine, &run), expected, "{on_error}");
+            assert_eq!(shown(&many, machine, "last"), expected, "{on_error}");
+            let list = done_json(&many, &format!("{machine} runs list --format json"));
+            let listed = list["runs"].as_array().unwrap().iter();
+            let listed: Vec<&str> = listed.filter_map(|it| it["id"].as_str()).collect();
+            assert_eq!(listed[0], run, "{list}");
+            let logs = done(&many, &format!("{machine} runs logs last /db"));
+            assert!(logs.contains("cannot connect"), "{logs}");
+        }
     }
 }
 

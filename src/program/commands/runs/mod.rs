@@ -129,8 +129,8 @@ fn dispatch(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
         )
         .hint(MARK_ROOT.to_owned()));
     }
-    if let Some(wanted) = wanted(command) {
-        fetch(chdir, &found.root, wanted);
+    if !matches!(command, RunsCommand::Prune(_)) {
+        fetch(chdir, &found.root, wanted(command));
     }
     let runs = all(&found.root)?;
     match command {
@@ -145,14 +145,13 @@ fn dispatch(chdir: &[PathBuf], command: &RunsCommand) -> Result<ExitStatus> {
     }
 }
 
-/// Returns the run that a command shows; the inner one is `None` for a list.
-fn wanted(command: &RunsCommand) -> Option<Option<&str>> {
+/// Returns the run that a command shows, if it shows one.
+fn wanted(command: &RunsCommand) -> Option<&str> {
     match command {
-        RunsCommand::List(_) => Some(None),
-        RunsCommand::Show(args) => Some(Some(&args.run)),
-        RunsCommand::Logs(args) => Some(Some(&args.run)),
-        RunsCommand::Report(args) => Some(Some(&args.run)),
-        RunsCommand::Prune(_) => None,
+        RunsCommand::Show(args) => Some(&args.run),
+        RunsCommand::Logs(args) => Some(&args.run),
+        RunsCommand::Report(args) => Some(&args.run),
+        RunsCommand::List(_) | RunsCommand::Prune(_) => None,
     }
 }
 
@@ -178,8 +177,12 @@ fn fetch(chdir: &[PathBuf], root: &Path, wanted: Option<&str>) {
         Ok(context.fetch_order_runs(wanted)?)
     };
     if let Err(error) = fetch() {
-        error.show();
-        console::warning("runs of work orders on other machines may be missing");
+        let why = error.message();
+        console::warning(&if error.is_silent() {
+            "runs of work orders on other machines may be missing".to_owned()
+        } else {
+            format!("runs of work orders on other machines may be missing: {why}")
+        });
     }
 }
 
