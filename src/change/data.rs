@@ -3,8 +3,8 @@
 //! This module knows neither `input` blocks nor the order of stacks.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
+use super::code_use::UsedPlace;
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::inputs::{self, InputProblems, Tree};
@@ -15,36 +15,6 @@ use crate::project::discover::Listing;
 use crate::project::stack::{DataKind, StackIndex, StackUse, Stacks};
 use crate::project::{self, Problems, Project};
 use crate::source::{FileId, SourceFile, Span};
-
-/// A use of data in the code of a stack.
-#[derive(Debug, Clone)]
-pub(super) struct CodeUse {
-    pub(super) kind: DataKind,
-    /// The stack that is meant; `None` if that cannot be determined.
-    pub(super) place: Option<UsedPlace>,
-    pub(super) file: ProjectPath,
-    /// The text of the file.
-    pub(super) text: Arc<str>,
-    /// The place in the file.
-    pub(super) span: Span,
-}
-
-/// How code names the stack whose data it uses.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum UsedPlace {
-    /// By its directory: the first of these that is a stack.
-    Directories(Vec<ProjectPath>),
-    /// By its backend.
-    Backend(String),
-}
-
-/// The uses of data in the directory of a stack.
-#[derive(Debug, Default)]
-pub(super) struct CodeData {
-    pub(super) uses: Vec<CodeUse>,
-    /// The backend that the Terraform files configure, if it can be determined.
-    pub(super) backend: Option<String>,
-}
 
 /// Adds to each stack the stacks whose data its Terraform and Terragrunt files use. `order_from` has the
 /// kinds that order stacks, and with `all`, the other kinds are added too. A use of an unknown stack is a

@@ -12,6 +12,7 @@ mod call;
 mod calls;
 mod canonical;
 mod cause;
+mod code_use;
 mod computed;
 mod counted_tree;
 mod data;

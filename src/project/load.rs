@@ -32,7 +32,7 @@ use crate::project::problems::Problems;
 use crate::project::relocation::{
     self, MOVED, MovedBlock, Moves, REMOVED, RemovedBlock, RemovedBlocks,
 };
-use crate::project::sharing::{self, INPUT, Input, OUTPUT, SHARING_BACKEND, SharingBackend};
+use crate::project::sharing::{self, INPUT, InputBlock, OUTPUT, SHARING_BACKEND, SharingBackend};
 use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
@@ -110,7 +110,7 @@ pub struct DirectoryScope {
     /// `config.apply.resource_destroy`: whether an apply may destroy resources without approval.
     pub allows_resource_destroy: Option<bool>,
     /// The `input` blocks, which belong to the stack of this directory alone.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<InputBlock>,
     pub sharing_backends: Vec<SharingBackend>,
 }
 

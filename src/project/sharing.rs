@@ -31,7 +31,7 @@ pub struct SharingBackend {
 
 /// An `input` block: an output of another stack, as a variable of this one.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct InputBlock {
     /// The name of the variable.
     pub name: Spanned<String>,
     /// The name of the backend.
@@ -118,8 +118,8 @@ impl Shape {
 pub(super) fn read_inputs<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     problems: &mut Vec<Diagnostic>,
-) -> Vec<Input> {
-    let mut inputs: Vec<Input> = Vec::new();
+) -> Vec<InputBlock> {
+    let mut inputs: Vec<InputBlock> = Vec::new();
     for block in blocks {
         let Some(input) = read_input(block, problems) else {
             continue;
@@ -132,7 +132,7 @@ pub(super) fn read_inputs<'b>(
     inputs
 }
 
-fn read_input(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Input> {
+fn read_input(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<InputBlock> {
     let name = INPUT_SHAPE.check(block, problems)?;
     if !is_identifier(&name.value) {
         let message = format!("`{}` cannot be the name of a variable", name.value);
@@ -145,7 +145,7 @@ fn read_input(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Input> {
         let attribute = block.body.attribute(name);
         attribute.map(|attribute| attribute.value.clone())
     };
-    Some(Input {
+    Some(InputBlock {
         name,
         backend: expr("backend")?,
         from_stack_id: expr("from_stack_id")?,

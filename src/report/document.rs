@@ -135,10 +135,9 @@ impl JsonDocument {
     /// Returns the fields that are lists.
     fn lists(self) -> &'static [&'static str] {
         match self {
-            JsonDocument::Stacks => &["stacks"],
+            JsonDocument::Stacks | JsonDocument::MissingOrder => &["stacks"],
             JsonDocument::Evaluation => &["stacks", "expressions"],
             JsonDocument::Graph => &["stacks", "nodes", "edges"],
-            JsonDocument::MissingOrder => &["stacks"],
             JsonDocument::Why => &[
                 "stacks",
                 "tags",

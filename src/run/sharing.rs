@@ -22,12 +22,13 @@ use super::turn::{Step, TurnIndex};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate};
 use crate::language::function::from_json;
+use crate::language::syntax::Expr;
 use crate::language::value::{Value, to_hcl};
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
 use crate::project::environment::Environment;
 use crate::project::namespaces::ProjectNamespaces;
-use crate::project::sharing::{Input, SharingBackend};
+use crate::project::sharing::{InputBlock, SharingBackend};
 use crate::project::stack::{StackIndex, StacksById};
 use crate::record::journal::Sharing;
 
@@ -43,7 +44,7 @@ pub struct RunInputs<'p> {
     project: &'p Project,
     sources: Vec<OutputSource<'p>>,
     /// The inputs of each stack, each with the position of its source.
-    of_stacks: BTreeMap<StackIndex, Vec<(&'p Input, usize)>>,
+    of_stacks: BTreeMap<StackIndex, Vec<(&'p InputBlock, usize)>>,
 }
 
 /// A stack and the backend that prints its outputs.
@@ -80,20 +81,20 @@ impl<'p> RunInputs<'p> {
             let Some(scope) = project.scopes.get(directory) else {
                 continue;
             };
-            let names = namespaces.of_stack(stack);
-            let own = names.of_conditions();
+            let of_stack = namespaces.of_stack(stack);
+            let own = of_stack.of_conditions();
             for input in &scope.inputs {
                 let text =
                     |expr| evaluate(expr, &own).map(|value| value.as_str().map(str::to_owned));
                 let found = text(&input.from_stack_id).and_then(|id| {
                     let named = id.as_deref().and_then(|id| by_id.find(id));
                     let named = named.ok_or_else(|| {
-                        wrong(
+                        Box::new(wrong(
                             input,
                             &input.from_stack_id,
                             "comes from no stack",
                             "no stack has this id",
-                        )
+                        ))
                     })?;
                     let name = text(&input.backend)?;
                     let backend = name.as_deref().and_then(|name| {
@@ -104,12 +105,12 @@ impl<'p> RunInputs<'p> {
                         })
                     });
                     let backend = backend.ok_or_else(|| {
-                        wrong(
+                        Box::new(wrong(
                             input,
                             &input.backend,
                             "has no backend",
                             "no `sharing_backend` has this name",
-                        )
+                        ))
                     })?;
                     Ok((named, backend))
                 });
@@ -187,14 +188,9 @@ impl<'p> RunInputs<'p> {
     }
 }
 
-fn wrong(
-    input: &Input,
-    expr: &crate::language::syntax::Expr,
-    what: &str,
-    label: &str,
-) -> Box<Diagnostic> {
+fn wrong(input: &InputBlock, expr: &Expr, what: &str, label: &str) -> Diagnostic {
     let message = format!("the input `{}` {what}", input.name.value);
-    Box::new(Diagnostic::error(Code::UnknownReference, message).label(expr.span, label))
+    Diagnostic::error(Code::UnknownReference, message).label(expr.span, label)
 }
 
 /// Reads outputs during a run, and makes variables of them.
@@ -345,20 +341,16 @@ impl Director for SharedInputs<'_> {
         }
         let before = step.turn.steps[..step.step].iter();
         let number = before.filter(|step| step.is_command()).count();
-        match needed.get(number) {
-            Some(position) => {
-                self.reading.insert(step.index, *position);
-                Ok(!self.known.contains_key(position))
-            }
-            None => {
-                self.reading.remove(&step.index);
-                if number == needed.len() {
-                    let variables = self.evaluate(step.index)?;
-                    self.variables.insert(step.index, variables);
-                }
-                Ok(true)
-            }
+        if let Some(position) = needed.get(number) {
+            self.reading.insert(step.index, *position);
+            return Ok(!self.known.contains_key(position));
         }
+        self.reading.remove(&step.index);
+        if number == needed.len() {
+            let variables = self.evaluate(step.index)?;
+            self.variables.insert(step.index, variables);
+        }
+        Ok(true)
     }
 
     fn amend(&self, turn: TurnIndex, task: &mut Task) {

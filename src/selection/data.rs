@@ -10,7 +10,7 @@ use crate::language::value::Value;
 use crate::project::Project;
 use crate::project::namespaces::ProjectNamespaces;
 use crate::project::per_stack::needed_at;
-use crate::project::sharing::{INPUT, Input};
+use crate::project::sharing::{INPUT, InputBlock};
 use crate::project::stack::{DataKind, StackIndex, StackUse, StacksById};
 use crate::selection::graph::{Graph, SearchDirection};
 
@@ -48,18 +48,17 @@ fn source(
     project: &Project,
     namespaces: &ProjectNamespaces<'_>,
     stack: StackIndex,
-    input: &Input,
+    input: &InputBlock,
     by_id: &StacksById,
 ) -> Result<Option<StackUse>, Diagnostic> {
     let expr = &input.from_stack_id;
-    let value = match &expr.kind {
-        ExprKind::String(text) => Value::string(&**text),
-        _ => {
-            let evaluated = namespaces.of_stack(stack).evaluate(expr);
-            let evaluated = evaluated
-                .map_err(|none| needed_at(none.into_diagnostic(), expr.span, expr.span))?;
-            evaluated.value
-        }
+    let value = if let ExprKind::String(text) = &expr.kind {
+        Value::string(&**text)
+    } else {
+        let evaluated = namespaces.of_stack(stack).evaluate(expr);
+        let known =
+            evaluated.map_err(|none| needed_at(none.into_diagnostic(), expr.span, expr.span))?;
+        known.value
     };
     let Some(id) = value.as_str() else {
         let message = "`from_stack_id` must be a string";

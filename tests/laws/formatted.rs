@@ -45,17 +45,19 @@ fn expression() -> impl Strategy<Value = String> {
             (inner.clone(), inner.clone(), inner.clone(), blank())
                 .prop_map(|(a, b, c, blank)| format!("{a} ?{blank}{b}{blank} :{blank}{c}")),
             (list.clone(), blank()).prop_map(|(items, blank)| {
-                let items: String = items
+                let items: Vec<String> = items
                     .iter()
                     .map(|(it, gap)| format!("{it}{gap},{gap}"))
                     .collect();
+                let items = items.concat();
                 format!("[{blank}{items}]")
             }),
             list.clone().prop_map(|items| {
-                let items: String = items
+                let items: Vec<String> = items
                     .iter()
                     .map(|(it, gap)| format!("{gap}{it}, # c\n{gap}"))
                     .collect();
+                let items = items.concat();
                 format!("[\n{items}]")
             }),
             list.prop_map(|items| {

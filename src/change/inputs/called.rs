@@ -12,7 +12,7 @@ use super::tree::Tree;
 use super::walk::NodeWalk;
 use crate::change::call::{FoundCall, ModuleCall};
 use crate::change::cause::Location;
-use crate::change::data::{CodeUse, UsedPlace};
+use crate::change::code_use::{CodeUse, UsedPlace};
 use crate::change::unit::{TerragruntUnit, UnitDependency, UnitTarget};
 use crate::path::ProjectPath;
 use crate::project::stack::{StackIndex, Stacks};

@@ -9,7 +9,7 @@ use super::terraform::definitions;
 use super::terragrunt;
 use super::text;
 use super::tree::Tree;
-use crate::change::data::{CodeData, CodeUse, UsedPlace};
+use crate::change::code_use::{CodeData, CodeUse, UsedPlace};
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Block, Body, Expr, ExprKind};
 use crate::path::ProjectPath;
@@ -18,48 +18,51 @@ use crate::project::discover::is_terraform;
 use crate::project::stack::DataKind;
 use crate::source::FileId;
 
-/// The attributes that tell the states of a backend apart, each with its default; without one, the
-/// attribute is required. Credentials and the way to reach the backend do not matter.
-const BACKENDS: [(&str, &[(&str, Option<&str>)]); 9] = [
-    (
+/// The attributes that tell the states of a kind of backend apart. Credentials and the way to reach the
+/// backend do not matter.
+struct BackendKind {
+    name: &'static str,
+    required: &'static [&'static str],
+    /// Others, with their defaults.
+    optional: &'static [(&'static str, &'static str)],
+}
+
+const fn kind(
+    name: &'static str,
+    required: &'static [&'static str],
+    optional: &'static [(&'static str, &'static str)],
+) -> BackendKind {
+    BackendKind {
+        name,
+        required,
+        optional,
+    }
+}
+
+const KEY: [(&str, &str); 2] = [("prefix", "env:"), ("key", "terraform.tfstate")];
+
+const BACKENDS: [BackendKind; 9] = [
+    kind(
         "azurerm",
-        &[
-            ("storage_account_name", None),
-            ("container_name", None),
-            ("key", None),
-        ],
+        &["storage_account_name", "container_name", "key"],
+        &[],
     ),
-    ("consul", &[("path", None)]),
-    (
-        "cos",
-        &[
-            ("bucket", None),
-            ("prefix", Some("env:")),
-            ("key", Some("terraform.tfstate")),
-        ],
-    ),
-    ("gcs", &[("bucket", None), ("prefix", Some(""))]),
-    ("http", &[("address", None)]),
-    (
+    kind("consul", &["path"], &[]),
+    kind("cos", &["bucket"], &KEY),
+    kind("gcs", &["bucket"], &[("prefix", "")]),
+    kind("http", &["address"], &[]),
+    kind(
         "kubernetes",
-        &[("secret_suffix", None), ("namespace", Some("default"))],
+        &["secret_suffix"],
+        &[("namespace", "default")],
     ),
-    (
-        "oss",
-        &[
-            ("bucket", None),
-            ("prefix", Some("env:")),
-            ("key", Some("terraform.tfstate")),
-        ],
-    ),
-    (
+    kind("oss", &["bucket"], &KEY),
+    kind(
         "pg",
-        &[
-            ("conn_str", None),
-            ("schema_name", Some("terraform_remote_state")),
-        ],
+        &["conn_str"],
+        &[("schema_name", "terraform_remote_state")],
     ),
-    ("s3", &[("bucket", None), ("key", None)]),
+    kind("s3", &["bucket", "key"], &[]),
 ];
 
 /// Returns the wanted uses in the directories of stacks, in their order, on the current thread pool. The
@@ -229,12 +232,17 @@ fn identity<'e>(
         let place = tree.links().resolve(directory, &path)?;
         return Some(format!("local\0{place}"));
     }
-    let (_, attributes) = BACKENDS.iter().find(|(known, _)| *known == kind)?;
+    let known = BACKENDS.iter().find(|known| known.name == kind)?;
     let mut identity = kind.to_owned();
-    for (name, default) in *attributes {
+    let required = known.required.iter().map(|name| (*name, None));
+    let optional = known
+        .optional
+        .iter()
+        .map(|(name, default)| (*name, Some(*default)));
+    for (name, default) in required.chain(optional) {
         let value = match attribute(name) {
             Some(value) => constants.text(value)?,
-            None => (*default)?.to_owned(),
+            None => default?.to_owned(),
         };
         identity.push('\0');
         identity.push_str(&value);

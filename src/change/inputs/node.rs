@@ -7,7 +7,7 @@ use super::linked_changes::ChangedInput;
 use super::tree::{ModuleDirectory, Tree};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Use};
-use crate::change::data::CodeUse;
+use crate::change::code_use::CodeUse;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::source::Span;

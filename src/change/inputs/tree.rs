@@ -20,6 +20,10 @@ use crate::project::discover::{Listing, is_configuration};
 type FileSet = (ProjectPath, Box<str>);
 
 /// Answers questions about the tree; shared by all threads.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of some commands"
+)]
 pub(in crate::change) struct Tree<'a> {
     pub(super) problems: &'a InputProblems,
     /// Whether nodes record all of their inputs.

@@ -3,7 +3,7 @@
 use super::names::Names;
 use super::reading::Reading;
 use super::units::UnitFile;
-use crate::change::data::{CodeUse, UsedPlace};
+use crate::change::code_use::{CodeUse, UsedPlace};
 use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::project::stack::DataKind;
 use crate::source::Span;

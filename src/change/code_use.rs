@@ -1,0 +1,37 @@
+//! What the code of a stack says about the data of others, before anyone knows which stacks these are.
+
+use std::sync::Arc;
+
+use crate::path::ProjectPath;
+use crate::project::stack::DataKind;
+use crate::source::Span;
+
+/// A use of data in the code of a stack.
+#[derive(Debug, Clone)]
+pub(super) struct CodeUse {
+    pub(super) kind: DataKind,
+    /// The stack that is meant; `None` if that cannot be determined.
+    pub(super) place: Option<UsedPlace>,
+    pub(super) file: ProjectPath,
+    /// The text of the file.
+    pub(super) text: Arc<str>,
+    /// The place in the file.
+    pub(super) span: Span,
+}
+
+/// How code names the stack whose data it uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum UsedPlace {
+    /// By its directory: the first of these that is a stack.
+    Directories(Vec<ProjectPath>),
+    /// By its backend.
+    Backend(String),
+}
+
+/// The uses of data in the directory of a stack.
+#[derive(Debug, Default)]
+pub(super) struct CodeData {
+    pub(super) uses: Vec<CodeUse>,
+    /// The backend that the Terraform files configure, if it can be determined.
+    pub(super) backend: Option<String>,
+}
