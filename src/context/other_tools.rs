@@ -16,12 +16,11 @@ const FROM_TERRAGRUNT: &str = "find . -mindepth 2 \\( -name terragrunt.hcl -o -n
 const FROM_TERRAFORM: &str = "find . \\( -name '*.tf' -o -name '*.tofu' \\) -not -path '*/.*/*' -exec grep -lE '^[[:space:]]*((backend|provider) \"|cloud *[{])' {} + | while read -r file; do dir=$(dirname \"$file\"); [ -e \"$dir/stack.tm.hcl\" ] || echo 'stack {}' > \"$dir/stack.tm.hcl\"; done";
 
 /// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
-const FEATURES: [(&str, &[&str]); 3] = [
+const FEATURES: [(&str, &[&str]); 2] = [
     (
         "code generation",
         &["generate_hcl", "generate_file", "assert"],
     ),
-    ("scripts", &["script"]),
     ("cloud", &["cloud"]),
 ];
 

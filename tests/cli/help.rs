@@ -5,13 +5,17 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 57] = [
     "list",
     "plan",
     "show",
     "apply",
     "destroy",
     "run",
+    "script",
+    "script list",
+    "script info",
+    "script tree",
     "runs",
     "runs list",
     "runs show",

@@ -81,7 +81,7 @@ const GROUPS: [Group; 8] = [
     ),
     (
         "Run",
-        &["run", "runs"],
+        &["run", "script", "runs"],
         &[
             "parallel",
             "output",
