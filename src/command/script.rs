@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::diagnostic::closest;
 use crate::error::{Error, Result};
-use crate::printable::printable;
+use crate::printable::{count, printable};
 use crate::project::script::title;
 use crate::project::scripts::PlacedScript;
 use crate::report::ShownScript;
@@ -32,6 +32,35 @@ impl Context {
             }
             None => error.hint("`orch script list` lists the scripts"),
         })
+    }
+
+    /// Returns the stacks of a selection that have a script. Notes if none has it.
+    ///
+    /// # Errors
+    ///
+    /// If no directory has such a script.
+    pub(super) fn with_script(
+        &self,
+        labels: &[String],
+        selection: &Selection,
+    ) -> Result<Selection> {
+        let found = self.script(labels)?;
+        let has_it = |stack| self.project.script_of(stack, labels).is_some();
+        let reduced = selection.only(has_it);
+        if reduced.is_empty() && !selection.is_empty() {
+            let first = &found[0];
+            let place = self.project.sources.line(first.block.keyword);
+            self.notices.note(&format!(
+                "no selected stack has the script `{}`, which is defined in {}{}",
+                printable(&title(labels)),
+                printable(&place),
+                match found.len() {
+                    1 => String::new(),
+                    more => format!(" and {} more", count(more - 1, "place")),
+                }
+            ));
+        }
+        Ok(reduced)
     }
 
     /// Returns the definitions of a script, each with the stacks of a selection that have it.

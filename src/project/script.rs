@@ -2,6 +2,8 @@
 //!
 //! Their expressions are evaluated for each stack, when the script is run.
 
+use std::ffi::OsString;
+
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Expr};
 use crate::printable::command_line;
@@ -57,6 +59,12 @@ impl ScriptBlock {
 pub fn title(labels: &[String]) -> String {
     let words: Vec<_> = labels.iter().map(Into::into).collect();
     command_line(&words)
+}
+
+/// Returns words of a command line as labels. One that is not Unicode is a label of no script.
+pub fn labels(words: &[OsString]) -> Vec<String> {
+    let label = |word: &OsString| word.to_string_lossy().into_owned();
+    words.iter().map(label).collect()
 }
 
 /// Reads the scripts of a directory.

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 57] = [
+const COMMANDS: [&str; 58] = [
     "list",
     "plan",
     "show",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 57] = [
     "destroy",
     "run",
     "script",
+    "script run",
     "script list",
     "script info",
     "script tree",

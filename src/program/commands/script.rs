@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Arg, Args, Subcommand};
 use orch::context::CyclesAre;
 use orch::exit::ExitStatus;
 use orch::report::{
@@ -12,10 +12,38 @@ use orch::report::{
 };
 
 use super::format::Format;
+use super::run::{self, RunArgs};
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::{CommandContext, Reads};
 use crate::program::console;
 use crate::program::error::Result;
+
+const RUN_ABOUT: &str = "\
+Run the commands of a script in each stack that has it, in order
+
+The commands of all stacks are evaluated before the first one starts; --dry-run shows them. They run \
+one after the other, and the first failure ends those of its stack: the flags about failures, \
+attempts, parallel runs and reports mean the same as for `orch run`. Selected stacks without the \
+script are left out.";
+
+const RUN_USAGE: &str = "orch script run [OPTIONS] LABEL…
+       orch script run [OPTIONS] --resume [RUN]";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  orch script run deploy
+  orch script run --changed -j 4 terraform plan
+  orch script run --dry-run deploy
+  orch script run --resume            continue the last run";
+
+/// Makes the command of `orch run` the labels of a script.
+fn labels(command: Arg) -> Arg {
+    command
+        .trailing_var_arg(false)
+        .value_name("LABEL")
+        .help("The labels of the script")
+        .long_help(None::<&str>)
+}
 
 /// Run named commands of the configuration, and list them
 ///
@@ -27,6 +55,7 @@ use crate::program::error::Result;
     disable_help_subcommand = true,
     after_help = "\
 Examples:
+  orch script run deploy              in each selected stack that has this script
   orch script list                    the scripts that this directory knows
   orch script info deploy             where `deploy` is defined, and its stacks"
 )]
@@ -37,6 +66,16 @@ pub(crate) struct ScriptArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ScriptCommand {
+    #[command(
+        about = "Run the commands of a script in each stack that has it, in order",
+        long_about = RUN_ABOUT,
+        override_usage = RUN_USAGE,
+        after_help = RUN_EXAMPLES,
+        after_long_help = format!("{RUN_EXAMPLES}\n\n{SEE_SELECTION}"),
+        mut_arg("command", labels),
+        mut_arg("eval", |eval| eval.hide(true).conflicts_with("command")),
+    )]
+    Run(Box<RunArgs>),
     List(ScriptListArgs),
     Info(Box<ScriptInfoArgs>),
     Tree(ScriptTreeArgs),
@@ -78,6 +117,7 @@ pub(crate) struct ScriptTreeArgs {}
 
 pub(super) fn script(chdir: &[PathBuf], command: &ScriptCommand) -> Result<ExitStatus> {
     match command {
+        ScriptCommand::Run(args) => run::run_script(chdir, args),
         ScriptCommand::List(args) => list(chdir, args),
         ScriptCommand::Info(args) => info(chdir, args),
         ScriptCommand::Tree(_) => tree(chdir),
