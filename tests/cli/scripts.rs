@@ -782,7 +782,10 @@ stack {
     let steps = steps.iter().filter(|line| line["event"] == "step-started");
     assert_eq!(steps.count(), 6);
     let down = repository.orch("script run -q -X down");
-    assert_snapshot!(said(&repository, &down), @r#""#);
+    assert_snapshot!(said(&repository, &down), @r"
+    bye
+    bye
+    ");
     assert_eq!(repository.orch("script run -q -X --reverse down").code(), 0);
     let document: Value =
         serde_json::from_str(&repository.read("/.orch/state/default.json")).unwrap();
