@@ -22,6 +22,7 @@ pub mod policy_requests;
 mod released;
 pub mod run;
 pub mod scenario;
+pub mod script;
 pub mod select;
 mod session;
 pub mod stack_arg;

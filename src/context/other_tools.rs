@@ -9,12 +9,11 @@ use crate::project::{Problems, Project};
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
 /// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
-const FEATURES: [(&str, &[&str]); 3] = [
+const FEATURES: [(&str, &[&str]); 2] = [
     (
         "code generation",
         &["generate_hcl", "generate_file", "assert"],
     ),
-    ("scripts", &["script"]),
     ("cloud", &["cloud"]),
 ];
 

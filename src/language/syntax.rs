@@ -47,6 +47,8 @@ pub struct Attribute {
 pub struct Block {
     pub kind: Name,
     pub labels: Vec<Name>,
+    /// The whole block; without its end if the content was deferred.
+    pub span: Span,
     /// The content; empty for top-level blocks that `orch` accepts but does not use.
     pub body: Body,
 }

@@ -101,6 +101,7 @@ pub fn begin(
         purpose: Some(run.purpose.word().to_owned()),
         plan: run.plan.map(str::to_owned),
         eval: false,
+        script: Vec::new(),
         order,
         edges: Vec::new(),
         left_out: Vec::new(),

@@ -32,6 +32,7 @@ use crate::project::problems::Problems;
 use crate::project::relocation::{
     self, MOVED, MovedBlock, Moves, REMOVED, RemovedBlock, RemovedBlocks,
 };
+use crate::project::script::{self, SCRIPT, ScriptBlock};
 use crate::project::sharing::{self, INPUT, InputBlock, OUTPUT, SHARING_BACKEND, SharingBackend};
 use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, Watch};
 use crate::project::{globals, import, top_level};
@@ -112,6 +113,8 @@ pub struct DirectoryScope {
     /// The `input` blocks, which belong to the stack of this directory alone.
     pub inputs: Vec<InputBlock>,
     pub sharing_backends: Vec<SharingBackend>,
+    /// The `script` blocks; their labels are unique.
+    pub scripts: Vec<ScriptBlock>,
 }
 
 impl DirectoryScope {
@@ -125,6 +128,7 @@ impl DirectoryScope {
             && self.allows_resource_destroy.is_none()
             && self.inputs.is_empty()
             && self.sharing_backends.is_empty()
+            && self.scripts.is_empty()
     }
 }
 
@@ -443,6 +447,7 @@ impl Evaluated {
         let inputs = sharing::read_inputs(of_kind(INPUT), &mut problems);
         sharing::check_outputs(of_kind(OUTPUT), &mut problems);
         let sharing_backends = sharing::read_backends(of_kind(SHARING_BACKEND), &mut problems);
+        let scripts = script::read(of_kind(SCRIPT), &mut problems);
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
         Evaluated {
             path,
@@ -458,6 +463,7 @@ impl Evaluated {
                 allows_resource_destroy: config.allows_resource_destroy,
                 inputs,
                 sharing_backends,
+                scripts,
             },
             settings: config.settings,
             drivers,

@@ -29,6 +29,8 @@ pub mod policy;
 mod problems;
 pub mod relocation;
 mod rules;
+pub mod script;
+pub mod scripts;
 pub mod sharing;
 pub mod stack;
 mod stacks_of_tree;

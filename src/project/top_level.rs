@@ -7,6 +7,7 @@ use crate::project::driver::DRIVER;
 use crate::project::module::MODULE;
 use crate::project::policy::POLICY;
 use crate::project::relocation::{MOVED, REMOVED};
+use crate::project::script::SCRIPT;
 use crate::project::sharing::{INPUT, OUTPUT, SHARING_BACKEND};
 
 /// Top-level blocks of the language. Those that `orch` does not use are accepted with any content.
@@ -29,7 +30,7 @@ const TOP_LEVEL: [&str; 23] = [
     POLICY,
     REMOVED,
     "scaffold",
-    "script",
+    SCRIPT,
     SHARING_BACKEND,
     "stack",
     "terramate",
@@ -37,7 +38,7 @@ const TOP_LEVEL: [&str; 23] = [
 ];
 
 /// Those that `orch` uses.
-const USED: [&str; 13] = [
+const USED: [&str; 14] = [
     DRIVER,
     "globals",
     "import",
@@ -48,6 +49,7 @@ const USED: [&str; 13] = [
     OUTPUT,
     POLICY,
     REMOVED,
+    SCRIPT,
     SHARING_BACKEND,
     "stack",
     "terramate",

@@ -125,6 +125,8 @@ pub enum JsonDocument {
     Why,
     /// Of `orch why --after`.
     WhyAfter,
+    /// Of `orch script list` and `orch script info`.
+    Scripts,
     /// Of `orch policy validate`.
     Policies,
     /// Of `orch policy graph`.
@@ -148,6 +150,7 @@ impl JsonDocument {
                 "runs_before",
             ],
             JsonDocument::WhyAfter => &["stacks", "chain"],
+            JsonDocument::Scripts => &["scripts"],
             JsonDocument::Policies => &["policies"],
             JsonDocument::PolicyGraph => &["arrows", "loops"],
         }
@@ -159,6 +162,7 @@ impl JsonDocument {
             JsonDocument::Stacks
             | JsonDocument::Graph
             | JsonDocument::MissingOrder
+            | JsonDocument::Scripts
             | JsonDocument::Policies
             | JsonDocument::PolicyGraph => &[],
             JsonDocument::Evaluation => &["path"],

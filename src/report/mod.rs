@@ -32,6 +32,7 @@ mod resources;
 mod rules;
 mod run;
 mod runs;
+mod scripts;
 mod size;
 mod state;
 mod status;
@@ -67,6 +68,10 @@ pub use run::{
 pub use runs::{
     ListedRun, ShownRun, write_causes, write_causes_json, write_causes_refusal_json, write_run,
     write_run_json, write_run_refusal_json, write_runs, write_runs_json,
+};
+pub use scripts::{
+    ShownScript, write_script_info, write_script_info_json, write_script_tree, write_scripts,
+    write_scripts_json,
 };
 pub use state::{
     DocumentChange, RecordedGraph, ShownState, StateList, Written, write_backups,

@@ -51,8 +51,8 @@ pub struct PreparedFollowUp {
 /// The work of a possible follow-up.
 #[derive(Debug)]
 pub enum FollowUpWork {
-    /// The command of `orch run`, or why it cannot be run.
-    Command(Result<Task, String>),
+    /// The commands of `orch run`, or why they cannot be run.
+    Commands(Result<Vec<Task>, String>),
     /// The steps of a driver, whose commands the director has.
     Driver {
         operation: Operation,
@@ -93,12 +93,15 @@ impl FollowUpTurns {
         }
     }
 
-    /// Returns the command of a turn that was added; `None` if the director has it.
-    pub(super) fn task(&self, turn: TurnIndex) -> Result<Option<Task>, Failure> {
-        match self.work(&self.turns.borrow()[turn].stack) {
-            Some(FollowUpWork::Command(task)) => {
-                task.clone().map(Some).map_err(Failure::NotStarted)
+    /// Returns the command of a step of a turn that was added; `None` if the director has it.
+    pub(super) fn task(&self, turn: TurnIndex, step: usize) -> Result<Option<Task>, Failure> {
+        let turn = &self.turns.borrow()[turn];
+        match self.work(&turn.stack) {
+            Some(FollowUpWork::Commands(Ok(tasks))) => {
+                let before = turn.steps[..step].iter().filter(|step| step.is_command());
+                Ok(Some(tasks[before.count()].clone()))
             }
+            Some(FollowUpWork::Commands(Err(why))) => Err(Failure::NotStarted(why.clone())),
             Some(FollowUpWork::Driver { .. }) | None => Ok(None),
         }
     }

@@ -29,6 +29,7 @@ mod stack_record;
 pub mod started;
 pub mod state;
 pub mod state_lock;
+mod steps;
 pub mod terraform;
 pub mod tool;
 pub mod turn;

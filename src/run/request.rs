@@ -29,10 +29,11 @@ use crate::record::journal::{
 use crate::run::execute::{Execution, LookupError, ProgramFinder, Task};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::resume::ResumedRun;
-use crate::run::run_command::RunCommand;
+use crate::run::run_command::{CommandKind, RunCommand};
 use crate::run::schedule::Schedule;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::run::started::{BeginError, BeginOptions, StartedRun};
+use crate::run::steps::command_steps;
 use crate::run::tool::AppliedPlan;
 use crate::run::turn::{Step, Turn};
 use crate::selection::graph::digest;
@@ -82,7 +83,8 @@ pub struct PreparedRun {
     pub sequence: Vec<StackIndex>,
     /// The limits and retries of each turn.
     pub attempts: Vec<Attempts>,
-    pub tasks: Vec<Task>,
+    /// The commands of each turn.
+    pub tasks: Vec<Vec<Task>>,
     /// For each turn, the plan file of a tool that it applies, and the effect of that.
     pub plan_files: Vec<Option<AppliedPlan>>,
     /// The record of the policies that follow the run, if any do.
@@ -121,7 +123,7 @@ impl RunRequest {
         project: &Project,
         sequence: &[StackIndex],
         id: &str,
-    ) -> Result<Vec<Task>, BTreeMap<LookupError, Vec<StackIndex>>> {
+    ) -> Result<Vec<Vec<Task>>, BTreeMap<LookupError, Vec<StackIndex>>> {
         let mut environments: HashMap<StackIndex, Environment> =
             std::mem::take(&mut self.environments).into_iter().collect();
         let mut tasks = Vec::with_capacity(sequence.len());
@@ -129,8 +131,8 @@ impl RunRequest {
         let mut finder = TaskFinder::new(project, id);
         for &stack in sequence {
             let environment = environments.remove(&stack).unwrap_or_default();
-            match finder.find(stack, self.command.of(stack), environment) {
-                Ok(task) => tasks.push(task),
+            match finder.find_all(stack, self.command.commands(stack), &environment) {
+                Ok(of_stack) => tasks.push(of_stack),
                 Err(error) => missing.entry(error).or_default().push(stack),
             }
         }
@@ -159,13 +161,20 @@ impl PreparedRun {
         circumstances: BeginOptions,
     ) -> Result<StartedRun, BeginError> {
         let settings = &self.request.settings;
-        let steps: Arc<[Step]> = [Step::Command("command".into())].into();
-        let turn =
-            |stack: &StackIndex| Turn::of_command(project.stacks[*stack].path.clone(), &steps);
+        let one: Arc<[Step]> = [Step::Command("command".into())].into();
+        let turns = self.sequence.iter().zip(&self.tasks).zip(&self.attempts);
+        let turns = turns.map(|((&stack, tasks), attempts)| {
+            let path = project.stacks[stack].path.clone();
+            match tasks.len() {
+                1 => Turn::of_command(path, &one),
+                _ => Turn::of_command(path, &command_steps(tasks, attempts)),
+            }
+        });
+        let turns: Vec<Turn> = turns.collect();
         let jobs = settings.jobs();
         let execution = Execution {
             schedule: self.schedule().at_once(jobs, &settings.limits(project)),
-            turns: self.sequence.iter().map(turn).collect(),
+            turns,
             attempts: self.attempts.clone(),
             timeout: settings.run_timeout,
             grace: settings.grace(),
@@ -180,7 +189,7 @@ impl PreparedRun {
         };
         let uncommitted = circumstances.uncommitted.clone();
         let header = || self.header(project, references, uncommitted);
-        let tasks = self.tasks.iter().map(|task| vec![task.clone()]).collect();
+        let tasks = self.tasks.clone();
         StartedRun::begin(
             &project.root,
             &self.id,
@@ -261,7 +270,11 @@ impl PreparedRun {
             command: arguments(request.command.given()),
             purpose: None,
             plan: None,
-            eval: request.command.is_evaluated(),
+            eval: request.command.kind() == CommandKind::Template,
+            script: match request.command.kind() {
+                CommandKind::Script => arguments(request.command.words()),
+                CommandKind::Plain | CommandKind::Template => Vec::new(),
+            },
             edges: request.order.edges(request.direction, &order),
             order: paths(&order),
             left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
@@ -276,7 +289,7 @@ impl PreparedRun {
             uncommitted,
             policies: self.policies.clone(),
             graph: digest(stacks, references),
-            environment: names(self.tasks.iter().map(|task| &task.environment)),
+            environment: names(self.tasks.iter().flatten().map(|task| &task.environment)),
             part_of: None,
         }
     }
@@ -302,12 +315,40 @@ impl<'a> TaskFinder<'a> {
         }
     }
 
+    /// Returns the commands of a stack, given the words of each, of which there is at least one. A program with a
+    /// path may be made by an earlier command, so it need not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// If a program cannot be run.
+    pub fn find_all(
+        &mut self,
+        stack: StackIndex,
+        commands: &[Vec<OsString>],
+        environment: &Environment,
+    ) -> Result<Vec<Task>, LookupError> {
+        let mut tasks: Vec<Task> = Vec::with_capacity(commands.len());
+        for words in commands {
+            let task = match (self.find(stack, words, environment.clone()), tasks.first()) {
+                (Err(_), Some(first)) if Path::new(&words[0]).components().count() > 1 => Task {
+                    name: words[0].clone(),
+                    program: first.directory.join(&words[0]),
+                    arguments: words[1..].to_vec(),
+                    ..first.clone()
+                },
+                (found, _) => found?,
+            };
+            tasks.push(task);
+        }
+        Ok(tasks)
+    }
+
     /// Returns a command in a stack, given its words, of which there is at least one.
     ///
     /// # Errors
     ///
     /// If its program cannot be run.
-    pub fn find(
+    fn find(
         &mut self,
         stack: StackIndex,
         words: &[OsString],
@@ -351,7 +392,8 @@ pub fn new_id(root: &Path) -> String {
 pub fn past_durations(root: &Path, command: &RunCommand) -> HashMap<String, Duration> {
     let words = arguments(command.given());
     past(root, |header| {
-        header.command == words && header.eval == command.is_evaluated()
+        let is_template = command.kind() == CommandKind::Template;
+        header.command == words && header.eval == is_template
     })
 }
 

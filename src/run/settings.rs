@@ -1,7 +1,6 @@
 //! The explicit settings of a run: from flags, or from the run that is resumed. The configuration has the rest, and
 //! then the defaults here.
 
-use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::project::stack::StackIndex;
 use crate::record::journal::Sharing;
 use crate::run::run_command::RunCommand;
 use crate::run::schedule::{Limit, OnError};
-use crate::run::terraform;
+use crate::run::steps::known_exit_codes;
 
 /// How long a command that took too long has to end after its interrupt: what terraform takes to give
 /// up its lock, with plenty to spare.
@@ -151,14 +150,7 @@ impl RunSettings {
         let is_configured = scopes.any(|scope| !scope.attempts.is_empty());
         let is_said =
             self.timeout.is_some() || self.retries.is_some() || self.about_retries().is_some();
-        let known_of = |command: &[OsString]| {
-            let is_plan = terraform::has_detailed_exit_code(command);
-            ExitCodes {
-                changes: is_plan.then(|| [2].into()),
-                ..ExitCodes::default()
-            }
-        };
-        let known = known_of(command.given());
+        let known = known_exit_codes(command.given());
         let unconfigured = Attempts {
             exit_codes: self.exit_codes_or(&ExitCodes::default(), &known),
             ..Attempts::default()
@@ -173,8 +165,11 @@ impl RunSettings {
                     Err(NoCondition) => without_condition.push(stack),
                 }
                 attempts.timeout = self.timeout.or(configured.timeout);
-                let evaluated = command.is_evaluated();
-                let own = evaluated.then(|| known_of(command.of(stack)));
+                // Each of several commands has its own.
+                let own = match command.commands(stack) {
+                    [only] if command.is_evaluated() => Some(known_exit_codes(only)),
+                    _ => None,
+                };
                 let known = own.as_ref().unwrap_or(&known);
                 attempts.exit_codes = self.exit_codes_or(&configured.exit_codes, known);
             }

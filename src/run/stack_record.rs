@@ -23,6 +23,8 @@ pub struct NewEntry {
     pub action: RunAction,
     /// The name of the command in the record.
     pub command: String,
+    /// The position of that command among those of the turn.
+    pub command_position: usize,
     /// The commit of HEAD.
     pub commit: Option<String>,
     /// The commit to record as the newest with these inputs, if it is published.

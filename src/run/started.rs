@@ -21,6 +21,7 @@ use crate::run::following::{
 use crate::run::recording::{Busy, EndedRecording, Followers, Recording, RecordingNote};
 use crate::run::results::{OrderResults, ResultSender, UnsentResult};
 use crate::run::state::{Confirming, RunState, StatePlan, WriterReports};
+use crate::run::steps::{command_steps, confirmed};
 use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
 use crate::state::writer::{StateWriter, WriterEnd};
@@ -207,10 +208,11 @@ impl StartedRun {
         start: impl FnOnce(WriterReports) -> io::Result<StateWriter>,
     ) -> io::Result<Self> {
         let writer = start(plan.reports(&self.inbox))?;
-        let steps: Arc<[Step]> = [Step::Confirmation, Step::Command("command".into())].into();
         for (number, turn) in self.execution.turns.iter_mut().enumerate() {
-            if plan.records(number) && turn.operation == Operation::Run {
-                turn.steps = steps.clone();
+            if let Some(record) = plan.record(number)
+                && turn.operation == Operation::Run
+            {
+                turn.steps = confirmed(&turn.steps, record.command_position);
             }
         }
         self.state = Some(plan.begin(self.id.clone(), writer));
@@ -249,12 +251,13 @@ impl StartedRun {
         unevaluated: Vec<usize>,
         n_reopened: usize,
     ) -> io::Result<Self> {
-        let command = Step::Command("command".into());
-        let plain: Arc<[Step]> = [command.clone()].into();
-        let recorded: Arc<[Step]> = [Step::Confirmation, command].into();
-        let is_recorded = |stack| {
+        let of_commands = |stack, tasks: &[Task], attempts| {
+            let steps = command_steps(tasks, attempts);
             let state = self.state.as_ref();
-            state.is_some_and(|state| state.records_followup(stack))
+            match state.and_then(|state| state.followup(stack)) {
+                Some(record) => confirmed(&steps, record.command_position),
+                None => steps,
+            }
         };
         let followups = prepared.iter().map(|prepared| {
             let (operation, steps, acting) = match &prepared.work {
@@ -262,16 +265,21 @@ impl StartedRun {
                     operation,
                     steps,
                     acting,
-                } => (*operation, steps, Some(*acting)),
-                FollowUpWork::Command(_) if is_recorded(&prepared.stack) => {
-                    (Operation::Run, &recorded, None)
+                } => (*operation, steps.clone(), Some(*acting)),
+                FollowUpWork::Commands(Ok(tasks)) => {
+                    let steps = of_commands(&prepared.stack, tasks, &prepared.attempts);
+                    (Operation::Run, steps, None)
                 }
-                FollowUpWork::Command(_) => (Operation::Run, &plain, None),
+                // Its only step fails.
+                FollowUpWork::Commands(Err(_)) => {
+                    let steps = [Step::Command("command".into())].into();
+                    (Operation::Run, steps, None)
+                }
             };
             FollowUpTurn {
                 operation,
                 attempts: prepared.attempts.clone(),
-                steps: steps.clone(),
+                steps,
                 acting,
                 node: prepared.node,
                 rank: prepared.rank,
@@ -315,7 +323,7 @@ impl StartedRun {
         let director = RefCell::new(director);
         let task = |turn: TurnIndex, step: usize| {
             let mut task = match tasks.get(turn.get()) {
-                None => match followups.task(turn)? {
+                None => match followups.task(turn, step)? {
                     Some(task) => task,
                     None => match director.borrow_mut().as_mut() {
                         Some(director) => director.task(turn, step)?,

@@ -138,8 +138,8 @@ impl StatePlan {
         }
     }
 
-    pub(super) fn records(&self, turn: usize) -> bool {
-        matches!(self.records.get(turn), Some(Some(_)))
+    pub(super) fn record(&self, turn: usize) -> Option<&NewEntry> {
+        self.records.get(turn)?.as_ref()
     }
 
     /// Begins, with the writer that reports to [`Self::reports`].
@@ -168,9 +168,9 @@ impl RunState {
         Ref::filter_map(records, |records| records.get(turn.get())?.as_ref()).ok()
     }
 
-    /// Returns whether the command of a turn that is added is recorded.
-    pub(super) fn records_followup(&self, stack: &StackPath) -> bool {
-        self.followups.contains_key(stack)
+    /// Returns the record of a turn of a stack that is added, if it is recorded.
+    pub(super) fn followup(&self, stack: &StackPath) -> Option<&NewEntry> {
+        self.followups.get(stack)
     }
 
     /// Notes that a turn is added: the next by number.

@@ -5,13 +5,18 @@ use std::fs;
 use crate::support::Sandbox;
 
 /// All commands, and those that have commands of their own.
-const COMMANDS: [&str; 56] = [
+const COMMANDS: [&str; 61] = [
     "list",
     "plan",
     "show",
     "apply",
     "destroy",
     "run",
+    "script",
+    "script run",
+    "script list",
+    "script info",
+    "script tree",
     "runs",
     "runs list",
     "runs show",

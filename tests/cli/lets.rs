@@ -303,26 +303,26 @@ fn let_is_known_only_in_env_and_lets() {
     sandbox.write("/run.orch.hcl", run("x = 1", ""));
     assert_snapshot!(sandbox.orch("-C a eval let.x"), @"
     [stderr]
-    error: `let` cannot be used outside of `run.env`
+    error: `let` cannot be used outside of `run.env` and scripts
      --> expression 1:1:1
       |
     1 | let.x
       | ^^^ not available here
       |
-      = help: `lets` in `config.run` names values for `env` in the same directory; elsewhere, use `global`
+      = help: `lets` in `config.run` names values for `env` in the same directory, and `lets` in a `script` for that script; elsewhere, use `global`
 
     [exit status 3]
     ");
     assert_snapshot!(sandbox.orch("run --eval -- echo '${let.x}'"), @"
     [stderr]
-    error: `let` cannot be used outside of `run.env`
+    error: `let` cannot be used outside of `run.env` and scripts
      --> argument 2:1:3
       |
     1 | ${let.x}
       |   ^^^ not available here
       |
       = note: evaluated for stack `/a`
-      = help: `lets` in `config.run` names values for `env` in the same directory; elsewhere, use `global`
+      = help: `lets` in `config.run` names values for `env` in the same directory, and `lets` in a `script` for that script; elsewhere, use `global`
 
     [exit status 3]
     ");
@@ -335,7 +335,7 @@ fn let_is_known_only_in_env_and_lets() {
     2 |   g = let.x
       |       ^^^ not available here
       |
-      = help: `lets` in `config.run` names values for `env` in the same directory; elsewhere, use `global`
+      = help: `lets` in `config.run` names values for `env` in the same directory, and `lets` in a `script` for that script; elsewhere, use `global`
 
     [exit status 3]
     ");

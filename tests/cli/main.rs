@@ -61,6 +61,8 @@ mod removals; // stacks that were removed from the tree: planned and destroyed
 mod removals_cfngin; // what comes from CFNgin, and is removed
 #[cfg(unix)]
 mod removed; // stacks that exist in the base but no longer in the project
+#[cfg(unix)]
+mod scripts; // `orch script`
 mod select; // which stacks a command acts on
 mod stacks_from; // `--stacks-from`
 mod state; // `orch state`: the document of what was applied

@@ -100,7 +100,7 @@ fn what_only_terramate_uses_is_counted() {
     );
     sandbox.write(
         "/a/more.tm",
-        "generate_hcl \"z.tf\" {\n  content {\n  }\n}\nvendor {\n}\ninput \"i\" {\n}\n",
+        "generate_hcl \"z.tf\" {\n  content {\n  }\n}\nvendor {\n}\n",
     );
     sandbox.write(
         "/cloud.tm",
@@ -113,5 +113,5 @@ fn what_only_terramate_uses_is_counted() {
         .stderr
         .lines()
         .find(|line| line.contains("Terramate"));
-    assert_snapshot!(told.unwrap_or_default(), @"note: only Terramate uses these blocks of the project: code generation (2 `generate_hcl`, 1 `generate_file`); scripts (1 `script`); output sharing (1 `input`); cloud (1 `cloud`); 1 `vendor`");
+    assert_snapshot!(told.unwrap_or_default(), @"note: only Terramate uses these blocks of the project: code generation (2 `generate_hcl`, 1 `generate_file`); cloud (1 `cloud`); 1 `vendor`");
 }

@@ -7,8 +7,10 @@ use crate::error::{Error, Result};
 use crate::project::command::CommandTemplate;
 use crate::project::environment::Environment;
 use crate::project::per_stack::SharedProblem;
+use crate::project::script::labels;
+use crate::project::scripts::{self, StackScript};
 use crate::project::stack::StackIndex;
-use crate::run::run_command::RunCommand;
+use crate::run::run_command::{CommandKind, RunCommand};
 
 /// The evaluated environments and commands of some stacks.
 pub(super) struct EvaluatedCommand {
@@ -18,16 +20,19 @@ pub(super) struct EvaluatedCommand {
     pub(super) problems: Vec<SharedProblem>,
 }
 
-/// Evaluates the environments of some stacks and, with `is_eval`, the command. Syntax errors in the
+/// Evaluates the environments of some stacks and, unless it is plain, the command. Syntax errors in the
 /// command are added to the problems of the project.
 pub(super) fn evaluated(
     context: &mut Context,
     words: &[OsString],
-    is_eval: bool,
+    kind: CommandKind,
     stacks: &[StackIndex],
 ) -> Result<EvaluatedCommand> {
     let of_all = || stacks.iter().copied();
-    if !is_eval {
+    if kind == CommandKind::Script {
+        return of_script(context, words, stacks);
+    }
+    if kind == CommandKind::Plain {
         let known = context.in_generations(|context| context.evaluator().of_stacks(of_all()))?;
         return Ok(EvaluatedCommand {
             environments: known.0,
@@ -55,6 +60,36 @@ pub(super) fn evaluated(
     Ok(EvaluatedCommand {
         environments,
         command: RunCommand::evaluated(words.to_vec(), commands),
+        problems,
+    })
+}
+
+/// Evaluates the environments of some stacks, and the script with these labels in those that have it.
+fn of_script(
+    context: &mut Context,
+    words: &[OsString],
+    stacks: &[StackIndex],
+) -> Result<EvaluatedCommand> {
+    let labels = labels(words);
+    let (environments, scripts, problems) = context.in_generations(|context| {
+        let environments = context.evaluator();
+        let (known, shared) = environments.of_stacks(stacks.iter().copied());
+        let namespaces = environments.namespaces();
+        let (scripts, wrong) = scripts::of_stacks(&labels, namespaces, stacks.iter().copied());
+        (known, scripts, [shared, wrong].concat())
+    })?;
+    if scripts.iter().any(|(_, script)| script.wants_outputs) {
+        context.notices.note(
+            "`enable_sharing` in the script has no effect: outputs of other stacks are not passed to its commands",
+        );
+    }
+    let words_of = |(stack, script): (StackIndex, StackScript)| {
+        let commands = script.commands.into_iter();
+        (stack, commands.map(|command| command.words).collect())
+    };
+    Ok(EvaluatedCommand {
+        environments,
+        command: RunCommand::script(words.to_vec(), scripts.into_iter().map(words_of)),
         problems,
     })
 }

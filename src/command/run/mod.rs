@@ -33,6 +33,7 @@ use crate::exit::ExitStatus;
 use crate::project::Problems;
 use crate::project::discover::RootRule;
 use crate::project::policy::PolicyRun;
+use crate::project::script::labels;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
@@ -43,7 +44,7 @@ use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::request::{Invocation, PrepareError, PreparedRun, RunRequest};
-use crate::run::run_command::RunCommand;
+use crate::run::run_command::{CommandKind, RunCommand};
 use crate::run::safeguard::{Disabled, guards};
 use crate::run::settings::RunSettings;
 use crate::run::sharing::SharedInputs;
@@ -77,13 +78,18 @@ impl PreparedCommand {
         resumed: Option<Resumed>,
         id: Option<String>,
     ) -> Result<Prepared<Self>> {
-        context.check_cycles(CyclesAre::ErrorsWithin(selection));
-        let (words, is_eval) = match &resumed {
-            Some(resumed) => (&resumed.command, resumed.is_eval),
-            None => (&options.command, options.is_eval),
+        let (words, kind) = match &resumed {
+            Some(resumed) => (&resumed.command, resumed.kind),
+            None => (&options.command, options.kind),
         };
+        let with_script = match kind {
+            CommandKind::Script => Some(context.with_script(&labels(words), selection)?),
+            CommandKind::Plain | CommandKind::Template => None,
+        };
+        let selection = with_script.as_ref().unwrap_or(selection);
+        context.check_cycles(CyclesAre::ErrorsWithin(selection));
         let stacks: Vec<StackIndex> = selection.stacks().collect();
-        let evaluated = command::evaluated(context, words, is_eval, &stacks)?;
+        let evaluated = command::evaluated(context, words, kind, &stacks)?;
         context.add_shared(evaluated.problems);
         let command = evaluated.command;
         context.report()?;
@@ -381,7 +387,7 @@ impl LockedRun {
             .followed
             .iter_mut()
             .flat_map(PreparedRunPolicies::tasks_mut);
-        self.prepared.run.tasks.iter_mut().chain(followed)
+        self.prepared.run.tasks.iter_mut().flatten().chain(followed)
     }
 
     /// Begins the run. `is_reported` says whether a report will be written; its journal is also

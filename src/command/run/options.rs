@@ -16,6 +16,7 @@ use crate::project::config::TagLimit;
 use crate::project::policy::PolicyRun;
 use crate::project::stack::Stacks;
 use crate::record::results::OrderOutline;
+use crate::run::run_command::CommandKind;
 use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::state::document::{Document, OrderJob};
@@ -25,7 +26,8 @@ use crate::state::document::{Document, OrderJob};
 pub struct RunOptions {
     /// Empty if a run is resumed.
     pub command: Vec<OsString>,
-    pub is_eval: bool,
+    /// What its words are.
+    pub kind: CommandKind,
     pub is_reverse: bool,
     pub settings: RunSettings,
     pub resume: Option<ResumeOptions>,

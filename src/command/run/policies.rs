@@ -8,6 +8,7 @@ use crate::command::RunSession;
 use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
+use crate::printable::command_line;
 use crate::project::config::{RecordKind, RecordPatterns};
 use crate::project::environment::{Environment, lookup};
 use crate::project::host::host_variable;
@@ -19,7 +20,7 @@ use crate::run::facts::on_record;
 use crate::run::following::{FollowUpWork, PreparedFollowUp};
 use crate::run::order::Direction;
 use crate::run::request::{PreparedRun, TaskFinder};
-use crate::run::run_command::RunCommand;
+use crate::run::run_command::{CommandKind, RunCommand};
 use crate::run::turn::TurnIndex;
 use crate::run::workflow::{
     self, ExpectedEnd, ForeseenRun, SessionInput, TurnKind, WorkflowTurn, turn_id,
@@ -62,7 +63,14 @@ pub(super) fn mode(
     let patterns = patterns(context)?;
     let host = |name: &str| lookup(&Environment::new(), name);
     let says = |command: &[OsString]| Some(patterns.recognize(command, host)?.recorded);
-    let found = says(command.given());
+    let found = match command.kind() {
+        CommandKind::Plain | CommandKind::Template => says(command.given()),
+        CommandKind::Script => {
+            let stacks = run.sequence.iter();
+            let mut commands = stacks.flat_map(|stack| command.commands(*stack));
+            commands.find_map(|words| says(words).filter(|kind| *kind != RecordKind::Never))
+        }
+    };
     let kind = recording.or(found);
     let mode = match flags.mode {
         Some(mode) => mode,
@@ -90,7 +98,10 @@ pub(super) fn mode(
     let turns = run.sequence.iter().zip(&run.tasks);
     let destroys_somewhere = || {
         let mut turns = turns.clone();
-        turns.any(|(&stack, task)| destroys(&patterns, command.of(stack), &task.environment))
+        turns.any(|(&stack, tasks)| {
+            let mut commands = command.commands(stack).iter().zip(tasks);
+            commands.any(|(words, task)| destroys(&patterns, words, &task.environment))
+        })
     };
     // Regardless of what the state records.
     let is_destroy = || [kind, found].contains(&Some(RecordKind::Destroy)) || destroys_somewhere();
@@ -221,12 +232,12 @@ impl PreparedRunPolicies {
     pub(super) fn complete(&self, run: &mut PreparedRun) -> Result<()> {
         run.policies = Some(self.prepared.record.clone());
         let workflow = self.prepared.follower.workflow();
-        for (number, task) in run.tasks.iter_mut().enumerate() {
+        for (number, tasks) in run.tasks.iter_mut().enumerate() {
             let position = workflow.position(TurnIndex::new(number));
             let turn = &workflow.turns()[position];
             if let Some(stack) = turn.stack.filter(|_| turn.is_followup) {
                 match command_of(&self.prepared.followups[stack.get()]) {
-                    Ok(followup) => *task = followup.clone(),
+                    Ok(followup) => *tasks = followup.to_vec(),
                     Err(problem) => {
                         let message =
                             format!("the follow-up of `{}` cannot run: {problem}", turn.path);
@@ -235,9 +246,11 @@ impl PreparedRunPolicies {
                 }
             }
             if !turn.policies.is_empty() {
-                let policies = Some(turn.policies.join(","));
-                let environment = &mut task.environment;
-                environment.insert("ORCH_POLICY".to_owned(), policies);
+                let policies = turn.policies.join(",");
+                for task in tasks {
+                    let value = Some(policies.clone());
+                    task.environment.insert("ORCH_POLICY".to_owned(), value);
+                }
             }
         }
         Ok(())
@@ -254,19 +267,20 @@ impl PreparedRunPolicies {
     /// Returns the commands of possible follow-ups.
     pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
         let followups = self.prepared.followups.iter_mut();
-        followups.filter_map(|followup| match &mut followup.work {
-            FollowUpWork::Command(task) => task.as_mut().ok(),
+        let tasks = followups.filter_map(|followup| match &mut followup.work {
+            FollowUpWork::Commands(tasks) => tasks.as_mut().ok(),
             FollowUpWork::Driver { .. } => None,
-        })
+        });
+        tasks.flatten()
     }
 
     /// Keeps a stack from running as a follow-up.
     pub(super) fn refuse(&mut self, stack: StackIndex, why: String) {
-        self.prepared.followups[stack.get()].work = FollowUpWork::Command(Err(why));
+        self.prepared.followups[stack.get()].work = FollowUpWork::Commands(Err(why));
     }
 
-    /// Returns the command of a stack's follow-up, if it can run.
-    pub(super) fn task(&self, stack: StackIndex) -> Option<&Task> {
+    /// Returns the commands of a stack's follow-up, if it can run.
+    pub(super) fn tasks(&self, stack: StackIndex) -> Option<&[Task]> {
         command_of(&self.prepared.followups[stack.get()]).ok()
     }
 
@@ -315,10 +329,10 @@ impl PreparedRunPolicies {
     }
 }
 
-/// Returns the command of a follow-up, or why it cannot run.
-fn command_of(followup: &PreparedFollowUp) -> Result<&Task, &str> {
+/// Returns the commands of a follow-up, or why it cannot run.
+fn command_of(followup: &PreparedFollowUp) -> Result<&[Task], &str> {
     match &followup.work {
-        FollowUpWork::Command(task) => task.as_ref().map_err(String::as_str),
+        FollowUpWork::Commands(tasks) => tasks.as_deref().map_err(String::as_str),
         FollowUpWork::Driver { .. } => Err("it has no command"),
     }
 }
@@ -358,8 +372,12 @@ fn followups(
     prepared: &PreparedCommand,
 ) -> Result<(RunCommand, Vec<PreparedFollowUp>)> {
     let PreparedCommand { run, command } = prepared;
+    let kind = match command.kind() {
+        CommandKind::Script if followup.is_some() => CommandKind::Plain,
+        kind => kind,
+    };
     let words = match followup {
-        None => command.given().to_vec(),
+        None => command.words().to_vec(),
         Some(followup) => {
             let words = shell_words::split(followup)
                 .ok()
@@ -376,7 +394,7 @@ fn followups(
         .iter()
         .map(|(stack, _)| stack)
         .collect();
-    let evaluated = command::evaluated(context, &words, command.is_evaluated(), &all)?;
+    let evaluated = command::evaluated(context, &words, kind, &all)?;
     let mut environments: HashMap<StackIndex, Environment> =
         evaluated.environments.into_iter().collect();
     let command = evaluated.command;
@@ -406,22 +424,31 @@ fn followups(
     for stack in all {
         let attempts = settings.attempts(project, &command, &[stack]);
         let environment = environments.remove(&stack).unwrap_or_default();
-        let task = match (wrong.remove(&stack), &attempts) {
+        let commands = command.commands(stack);
+        let tasks = match (wrong.remove(&stack), &attempts) {
             (Some(problem), _) => Err(problem),
             (None, Err(_)) => Err("its retries are not configured correctly".to_owned()),
+            (None, Ok(_)) if commands.is_empty() => {
+                let title = command_line(&words);
+                Err(format!("it does not have the script `{title}`"))
+            }
             // Its arguments and its environment are known only now.
-            (None, Ok(_)) if destroys(&patterns, command.of(stack), &environment) => {
+            (None, Ok(_))
+                if commands
+                    .iter()
+                    .any(|it| destroys(&patterns, it, &environment)) =>
+            {
                 Err("it would destroy, and no follow-up may do that".to_owned())
             }
             (None, Ok(_)) => {
-                let found = finder.find(stack, command.of(stack), environment);
+                let found = finder.find_all(stack, commands, &environment);
                 found.map_err(|error| error.to_string())
             }
         };
         let attempts = attempts.unwrap_or_default().pop();
         prepared.push(PreparedFollowUp {
             stack: project.stacks[stack].path.clone(),
-            work: FollowUpWork::Command(task),
+            work: FollowUpWork::Commands(tasks),
             attempts: attempts.unwrap_or_default(),
             node: stack.get(),
             rank: run.rank(stack),

@@ -43,6 +43,8 @@ struct RecordedAs {
     action: RunAction,
     /// The pattern or program that determines the action.
     command: String,
+    /// The position of the first recorded command among those of the turn.
+    position: usize,
     /// Why the command may do only part of the action, or nothing.
     unknown: Option<String>,
     /// The plan file that it applies.
@@ -52,6 +54,26 @@ struct RecordedAs {
 }
 
 impl RecordedAs {
+    /// Returns the action of two commands, one after the other.
+    fn followed_by(self, next: Self) -> Self {
+        let unknown = match (&self.plan_file, &next.plan_file) {
+            // Only one of them is looked at.
+            (Some(first), Some(_)) => Some(first.name.clone()),
+            _ => None,
+        };
+        RecordedAs {
+            position: match self.plan_file {
+                None if next.plan_file.is_some() => next.position,
+                _ => self.position,
+            },
+            unknown: self.unknown.or(next.unknown).or(unknown),
+            plan_file: next.plan_file.or(self.plan_file),
+            places: [self.places, next.places].concat(),
+            action: next.action,
+            command: next.command,
+        }
+    }
+
     fn record(
         self,
         lock: &StateLock,
@@ -60,6 +82,7 @@ impl RecordedAs {
     ) -> NewEntry {
         let record = lock.record(environments, stack, self.action, self.command);
         NewEntry {
+            command_position: self.position,
             unknown: self.unknown,
             plan_file: self.plan_file,
             places: self.places,
@@ -225,17 +248,40 @@ impl Recorder {
         Some(RecordedAs {
             action,
             command,
+            position: 0,
             unknown: partial.map(|option| format!("-{option}")),
             plan_file: plan_file.map(Box::new),
             places: ToolPlace::all(&uses, task, &self.root),
         })
     }
 
+    /// Returns the recorded action of a turn, given its commands: that of the last one that is recorded. The plan
+    /// file is that of the first command, if it is known.
+    fn recorded_turn(
+        &self,
+        commands: &[Vec<OsString>],
+        tasks: &[Task],
+        asked: Option<&AppliedPlan>,
+    ) -> Option<RecordedAs> {
+        let all = commands.iter().zip(tasks).enumerate();
+        let mut recorded = all.filter_map(|(position, (words, task))| {
+            let asked = asked.filter(|_| position == 0);
+            let recorded = self.recorded(words, task, asked)?;
+            Some(RecordedAs {
+                position,
+                ..recorded
+            })
+        });
+        let first = recorded.next()?;
+        Some(recorded.fold(first, RecordedAs::followed_by))
+    }
+
     /// Returns the recorded action of each turn.
     fn actions(&self, run: &PreparedRun, command: &RunCommand) -> Actions {
         let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
-        let recorded = turns
-            .map(|((&stack, task), plan)| self.recorded(command.of(stack), task, plan.as_ref()));
+        let recorded = turns.map(|((&stack, tasks), plan)| {
+            self.recorded_turn(command.commands(stack), tasks, plan.as_ref())
+        });
         recorded.collect()
     }
 
@@ -249,9 +295,10 @@ impl Recorder {
     ) {
         let turns = run.sequence.iter().zip(&run.tasks).zip(actions);
         let unrecorded = turns.filter(|(_, action)| action.is_none());
-        let mut wrapped = unrecorded.filter_map(|((&stack, task), _)| {
+        let commands =
+            unrecorded.flat_map(|((&stack, tasks), _)| command.commands(stack).iter().zip(tasks));
+        let mut wrapped = commands.filter_map(|(words, task)| {
             let variable = |name: &str| lookup(&task.environment, name);
-            let words = command.of(stack);
             let wrapped = wrapped_tool(words)?;
             let is_known = self.patterns.recognize(words, variable).is_some();
             (!is_known).then(|| (wrapped, task.name.to_string_lossy()))
@@ -318,8 +365,9 @@ impl HeldState {
         let stacks = context.project.stacks.iter();
         let mut records: BTreeMap<StackIndex, _> = stacks
             .filter_map(|(stack, declared)| {
-                let task = followed.task(stack)?;
-                let record_as = recorder.recorded(followed.command.of(stack), task, None)?;
+                let tasks = followed.tasks(stack)?;
+                let commands = followed.command.commands(stack);
+                let record_as = recorder.recorded_turn(commands, tasks, None)?;
                 let record = record_as.record(&self.lock, &environments, stack);
                 Some((stack, (declared.path.clone(), record)))
             })

@@ -21,6 +21,7 @@ use crate::record::journal::{Header, RunRecord};
 use crate::run::resume::{
     ChangedStack, ChangesSinceRun, EarlierRun, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
 };
+use crate::run::run_command::CommandKind;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 
@@ -32,8 +33,8 @@ pub struct Resumed {
     pub run: ResumedRun,
     /// Its command, as written.
     pub(super) command: Vec<OsString>,
-    /// Whether the command is evaluated for each stack.
-    pub(super) is_eval: bool,
+    /// What its words are.
+    pub(super) kind: CommandKind,
     /// Its settings, for those that the user does not set.
     pub(super) settings: RunSettings,
     /// Whether policies must evaluate turns that had ended.
@@ -95,12 +96,17 @@ impl Resumed {
                 "{more} turns ended before their policies were evaluated: they are evaluated first"
             )),
         }
+        let (words, kind) = match (&header.script[..], header.eval) {
+            ([], false) => (&header.command[..], CommandKind::Plain),
+            ([], true) => (&header.command[..], CommandKind::Template),
+            (labels, _) => (labels, CommandKind::Script),
+        };
         Ok(Some(Resumed {
             is_open: n_open > 0 && !is_off,
             workflow,
             run: resumed,
-            command: header.command.iter().map(|word| word.0.clone()).collect(),
-            is_eval: header.eval,
+            command: words.iter().map(|word| word.0.clone()).collect(),
+            kind,
             settings: earlier_settings(options, header)?,
         }))
     }

@@ -20,8 +20,9 @@ impl Context {
             .and_then(|block| block.patterns(&host_variable).ok())
             .unwrap_or_else(RecordPatterns::built_in);
         let turns = run.sequence.iter().zip(&run.tasks);
-        let plans = turns.map(|(&stack, task)| {
-            let words = command.of(stack);
+        let plans = turns.map(|(&stack, tasks)| {
+            // A later command may apply what an earlier one plans.
+            let (words, task) = (command.commands(stack).first()?, tasks.first()?);
             let variable = |name: &str| lookup(&task.environment, name);
             let uses = ToolUse::all(words, variable);
             let plan = AppliedPlan::of(&uses, task)?;

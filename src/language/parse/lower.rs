@@ -72,6 +72,7 @@ impl<'a> Lower<'a> {
                 structure::Structure::Block(block) => lowered.blocks.push(Block {
                     kind: self.name(block.ident.as_str(), &block.ident),
                     labels: block.labels.iter().map(|label| self.label(label)).collect(),
+                    span: self.span(block),
                     body: if keep(block) {
                         self.body(&block.body, |_| true)
                     } else {

@@ -24,7 +24,7 @@ use crate::language::syntax::{Block, Body, DeferredBlock, Expr, TemplatePart};
 use crate::source::{FileId, Span};
 
 /// Top-level blocks whose content `orch` reads.
-const USED: [&str; 13] = [
+const USED: [&str; 14] = [
     "driver",
     "globals",
     "import",
@@ -35,6 +35,7 @@ const USED: [&str; 13] = [
     "output",
     "policy",
     "removed",
+    "script",
     "sharing_backend",
     "stack",
     "terramate",
@@ -105,11 +106,16 @@ pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
         labels,
         content,
     } = block.clone();
+    let whole = Span {
+        start: kind.span.start,
+        ..content
+    };
     let text = &text[content.range()];
     let body = structure::Body::from_str(text).expect("the block has been found to be well-formed");
     Block {
         kind,
         labels,
+        span: whole,
         body: Lower::from(content.file, text, content.start as usize).body(&body, |_| true),
     }
 }

@@ -268,9 +268,13 @@ impl Context {
             })?,
         };
         let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
-        let destroying = turns.filter_map(|((&stack, task), plan)| {
-            let variable = |name: &str| lookup(&task.environment, name);
-            let because = match patterns.destroys(command.of(stack), variable) {
+        let destroying = turns.filter_map(|((&stack, tasks), plan)| {
+            let mut commands = command.commands(stack).iter().zip(tasks);
+            let destroys = commands.find_map(|(words, task)| {
+                let variable = |name: &str| lookup(&task.environment, name);
+                patterns.destroys(words, variable)
+            });
+            let because = match destroys {
                 Some(pattern) => format!("the command is `{pattern}`"),
                 None if is_destroy => "by `--record=destroy`".to_owned(),
                 None => {

@@ -117,6 +117,7 @@ impl ApplyRecording<'_, '_> {
         Some(NewEntry {
             action: RunAction::Destroy,
             command: format!("{driver} {}", RunAction::Destroy.word()),
+            command_position: 0,
             commit: self.lock.head().map(CommitId::to_string),
             seen: None,
             is_dirty: false,

@@ -82,7 +82,7 @@ const GROUPS: [Group; 9] = [
     ("Write", &["create", "clone", "fmt"], &[]),
     (
         "Run",
-        &["run", "runs"],
+        &["run", "script", "runs"],
         &[
             "parallel",
             "output",

@@ -26,6 +26,7 @@ mod policy;
 mod reports;
 mod run;
 mod runs;
+mod script;
 mod selection_flags;
 mod show;
 mod state;
@@ -71,6 +72,7 @@ pub(crate) enum Command {
     Destroy(Box<apply::DestroyArgs>),
     Run(Box<run::RunArgs>),
     Runs(runs::RunsArgs),
+    Script(script::ScriptArgs),
     Export(Box<export::EngineExportArgs>),
     Job(job::JobArgs),
     Work(job::WorkArgs),
@@ -119,6 +121,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
         Command::Destroy(args) => apply::destroy(&chdir, &args),
         Command::Run(args) => run::run(&chdir, &args),
         Command::Runs(args) => runs::runs(&chdir, &args.command),
+        Command::Script(args) => script::script(&chdir, &args.command),
         Command::Export(args) => export::export(&chdir, &args),
         Command::Job(args) => job::job(&chdir, &args),
         Command::Work(args) => job::work(&chdir, &args),

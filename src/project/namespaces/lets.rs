@@ -1,4 +1,4 @@
-//! Evaluates `let`: the values in `lets`, for `run.env` in the same directory.
+//! Evaluates `let`: the values in `lets`, for `run.env` in the same directory or in a script.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,10 +16,11 @@ use crate::source::Span;
 impl<'p> Names<'_, 'p> {
     /// Returns the part of `let` that a path leads to.
     pub(super) fn lets(&self, path: &NamePath<'_>) -> EvalResult<EvalValue> {
-        let lets = match self.place {
-            ExpressionPlace::Environment(lets) => lets,
+        let (lets, label) = match self.place {
+            ExpressionPlace::Environment(lets) => (lets, "not in the `lets` of this directory"),
+            ExpressionPlace::Script(lets) => (lets, "not in the `lets` of this script"),
             ExpressionPlace::Command => {
-                return Err(unavailable("outside of `run.env`", path).into());
+                return Err(unavailable("outside of `run.env` and scripts", path).into());
             }
             ExpressionPlace::Globals => return Err(unavailable("in `globals`", path).into()),
         };
@@ -28,11 +29,14 @@ impl<'p> Names<'_, 'p> {
         };
         let Some(definition) = lets.iter().find(|it| *it.name.text == *name) else {
             let message = format!("no `let.{name}`");
-            let diagnostic = Diagnostic::error(Code::UnknownName, message)
-                .label(span, "not in the `lets` of this directory");
+            let diagnostic = Diagnostic::error(Code::UnknownName, message).label(span, label);
             let names = lets.iter().map(|it| &*it.name.text);
+            let diagnostic = diagnostic.did_you_mean(name, names);
+            if matches!(self.place, ExpressionPlace::Script(_)) {
+                return Err(diagnostic.into());
+            }
             let help = "`env` sees only the `lets` of its own directory, not those above it";
-            return Err(diagnostic.did_you_mean(name, names).help(help).into());
+            return Err(diagnostic.help(help).into());
         };
         let EvalValue {
             value,
@@ -88,5 +92,5 @@ fn unavailable(place: &str, path: &NamePath<'_>) -> Diagnostic {
     let message = format!("`let` cannot be used {place}");
     Diagnostic::error(Code::UnavailableName, message)
         .label(path.span, "not available here")
-        .help("`lets` in `config.run` names values for `env` in the same directory; elsewhere, use `global`")
+        .help("`lets` in `config.run` names values for `env` in the same directory, and `lets` in a `script` for that script; elsewhere, use `global`")
 }

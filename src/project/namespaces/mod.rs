@@ -227,6 +227,8 @@ enum ExpressionPlace<'p> {
     Command,
     /// In `run.env`, or in `lets` beside it: the definitions that `let` has there.
     Environment(&'p [LetDefinition]),
+    /// In a script, with the definitions that `let` has there.
+    Script(&'p [LetDefinition]),
     Globals,
 }
 
@@ -269,6 +271,15 @@ impl<'p> StackNamespaces<'_, 'p> {
     ) -> EvalResult<EvalValue> {
         self.names(ExpressionPlace::Environment(lets))
             .evaluate(expr)
+    }
+
+    /// Evaluates an expression of a script for this stack, with these definitions as `let`.
+    pub fn evaluate_in_script(
+        &self,
+        expr: &Expr,
+        lets: &'p [LetDefinition],
+    ) -> EvalResult<EvalValue> {
+        self.names(ExpressionPlace::Script(lets)).evaluate(expr)
     }
 
     /// Does the same as [`Self::evaluate_variable`], and also returns the inputs of the value.
@@ -467,8 +478,10 @@ impl Namespaces for Names<'_, '_> {
 
     fn names(&self) -> Vec<&str> {
         let mut names = vec!["each", "env", "global", "orch", "terramate"];
-        if matches!(self.place, ExpressionPlace::Environment(_)) {
-            names.extend(["let", generations::STACKS]);
+        match self.place {
+            ExpressionPlace::Environment(_) => names.extend(["let", generations::STACKS]),
+            ExpressionPlace::Script(_) => names.push("let"),
+            ExpressionPlace::Command | ExpressionPlace::Globals => {}
         }
         names
     }

@@ -49,6 +49,7 @@ pub(crate) fn declared_with(
     let only = Block {
         kind: block.kind.clone(),
         labels: Vec::new(),
+        span: block.span,
         body: Body {
             attributes: wanted.cloned().collect(),
             ..Body::default()

@@ -39,6 +39,10 @@ pub struct Header {
     /// The plan that it applies, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// The labels of the script, if it runs one: `command` is then the one that runs it. The commands of each stack
+    /// are not recorded, since they may be secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub script: Vec<Argument>,
     /// Whether they are templates. Their values in each stack are not recorded, since they may be
     /// secret.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -21,6 +21,7 @@ fn header(run: &str, command: &str) -> Header {
         purpose: None,
         plan: None,
         eval: false,
+        script: Vec::new(),
         order: ["/a", "/b", "/größe"].map(str::to_owned).to_vec(),
         edges: Vec::new(),
         left_out: Vec::new(),

@@ -167,6 +167,7 @@ impl InputSnapshot {
         NewEntry {
             action,
             command,
+            command_position: 0,
             commit: head.clone(),
             seen: head.filter(|_| is_seen),
             is_dirty: digest.is_dirty,

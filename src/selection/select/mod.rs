@@ -128,6 +128,18 @@ impl Selection {
         }
     }
 
+    /// Returns the selection without the stacks for which a condition does not hold.
+    #[must_use]
+    pub fn only(&self, is_kept: impl Fn(StackIndex) -> bool) -> Self {
+        let mut stacks = self.stacks.clone();
+        stacks.retain(|stack, _| is_kept(*stack));
+        Selection {
+            stacks,
+            dropped: self.dropped.clone(),
+            since: self.since.clone(),
+        }
+    }
+
     /// Returns the stacks in path order.
     pub fn stacks(&self) -> impl Iterator<Item = StackIndex> {
         self.stacks.keys().copied()

@@ -52,9 +52,9 @@ fn show(
     let mut out = console::stdout();
     for (turn, &stack) in sequence.iter().enumerate() {
         let path = &context.project.stacks[stack].path;
-        let command = commands.of(turn, path);
-        let path = printable(path.as_str());
-        writeln!(out, "{path}: {command}")?;
+        for command in commands.all(turn, path) {
+            writeln!(out, "{}: {command}", printable(path.as_str()))?;
+        }
     }
     Ok(out.flush()?)
 }
@@ -97,11 +97,9 @@ fn show_followed(
                 [policy] => format!("  (policy {policy})"),
                 policies => format!("  (policies {})", policies.join(", ")),
             };
-            writeln!(
-                out,
-                "{path}: {}{follows}",
-                lines.of(number.get(), &turn.path)
-            )?;
+            for command in lines.all(number.get(), &turn.path) {
+                writeln!(out, "{path}: {command}{follows}")?;
+            }
         }
         out.flush()?;
     }

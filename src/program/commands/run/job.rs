@@ -100,7 +100,7 @@ impl CommandJobs<'_> {
             lock_timeout: self.lock_timeout.unwrap_or_default(),
             job: recorded.is_some().then_some(open.job),
             results: Some(Arc::new(self.order.outline(recorded.is_some()))),
-            ..args.options(safeguards::of_run(args)?)
+            ..args.options(args.kind(), safeguards::of_run(args)?)
         };
         let reports = args.reports.check(chdir, None)?.with_step_summary();
         let status = match SelectedRun::new(

@@ -25,6 +25,7 @@ use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::printable::{command_line, printable};
 use orch::project::config::Safeguard;
+use orch::run::run_command::CommandKind;
 use orch::run::safeguard::{Disabled, guards};
 use orch::run::violations::OF_STATUS;
 use orch::workspace::LocatedProject;
@@ -41,18 +42,27 @@ use crate::program::error::{ProgramError, Result};
 use crate::program::notices;
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
-    let filters = args.select.request_with_state(chdir)?;
-    check_command(args)?;
     stray_flags::note(args);
+    run_kind(chdir, args, args.kind())
+}
+
+/// Runs the script whose labels are in the place of the command.
+pub(super) fn run_script(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
+    run_kind(chdir, args, CommandKind::Script)
+}
+
+fn run_kind(chdir: &[PathBuf], args: &RunArgs, kind: CommandKind) -> Result<ExitStatus> {
+    let filters = args.select.request_with_state(chdir)?;
+    check_command(args, kind)?;
     let descriptor = args.events.descriptor()?;
     let events = args.events.file(chdir)?;
     let mut reports = args.reports.check(chdir, events.as_deref())?;
     if !args.dry_run {
         reports = reports.with_step_summary();
     }
-    let options = args.options(safeguards::of_run(args)?);
+    let options = args.options(kind, safeguards::of_run(args)?);
     let found = find(chdir, args)?;
-    let mut context = CommandContext::of(found, None, reads(args, &options.disabled))?;
+    let mut context = CommandContext::of(found, None, reads(args, kind, &options.disabled))?;
     let change = filters.change.clone();
     context.check(change.as_ref())?;
     let resumed = Resumed::find(&mut context, &options)?;
@@ -101,7 +111,7 @@ fn end(
 }
 
 /// Returns which parts of git the run reads.
-fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
+fn reads(args: &RunArgs, kind: CommandKind, disabled: &Disabled) -> Reads {
     if args.resume.is_wanted() {
         // Changes since the earlier run decide whether it can be resumed.
         return Reads::CHANGES.with_data(args.select.neighbours.follow_data());
@@ -111,8 +121,9 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
         return reads;
     }
     let is_off = |safeguard: &Safeguard| disabled.is_off(*safeguard);
+    let is_plain = kind == CommandKind::Plain;
     let is_unguarded =
-        OF_STATUS.iter().all(is_off) || !args.eval && !guards(&args.command, disabled, &[]);
+        OF_STATUS.iter().all(is_off) || is_plain && !guards(&args.command, disabled, &[]);
     // The journal lists uncommitted files, whether or not safeguards are disabled.
     let reads = reads.with_status(if is_unguarded {
         ReadStatus::Rough
@@ -128,7 +139,7 @@ fn reads(args: &RunArgs, disabled: &Disabled) -> Reads {
 }
 
 /// Checks that there is a command, and only one: a resumed run has the command of the earlier run.
-fn check_command(args: &RunArgs) -> Result<()> {
+fn check_command(args: &RunArgs, kind: CommandKind) -> Result<()> {
     let Some(name) = args.command.first() else {
         return Ok(());
     };
@@ -143,7 +154,7 @@ fn check_command(args: &RunArgs) -> Result<()> {
             command_line(&args.command)
         )));
     }
-    if name.is_empty() {
+    if name.is_empty() && kind != CommandKind::Script {
         return Err(ProgramError::usage("the name of the program is empty"));
     }
     Ok(())

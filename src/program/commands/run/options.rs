@@ -2,6 +2,7 @@
 
 use orch::command::run::{PolicyOptions, ResumeOptions, RunOptions};
 use orch::context::RollbackFlags;
+use orch::run::run_command::CommandKind;
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
@@ -9,8 +10,16 @@ use orch::run::settings::RunSettings;
 use super::arguments::{OnErrorArg, RunArgs};
 
 impl RunArgs {
-    /// Returns the options, given the disabled safeguards.
-    pub(super) fn options(&self, disabled: Disabled) -> RunOptions {
+    /// Returns what the words of `orch run` are.
+    pub(super) fn kind(&self) -> CommandKind {
+        match self.eval {
+            true => CommandKind::Template,
+            false => CommandKind::Plain,
+        }
+    }
+
+    /// Returns the options, given what the words of the command are, and the disabled safeguards.
+    pub(super) fn options(&self, kind: CommandKind, disabled: Disabled) -> RunOptions {
         let resume = self.resume.is_wanted().then(|| ResumeOptions {
             run: self.resume.resume.clone().unwrap_or("last".to_owned()),
             only_failed: self.resume.only_failed,
@@ -18,7 +27,7 @@ impl RunArgs {
         });
         RunOptions {
             command: self.command.clone(),
-            is_eval: self.eval,
+            kind,
             is_reverse: self.reverse,
             settings: self.settings(),
             resume,

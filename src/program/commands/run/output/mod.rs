@@ -320,6 +320,9 @@ impl Sink for Output {
                         *attempt,
                         commands.of(turn.get(), &turns[*turn].stack),
                     )),
+                    RunEvent::StepStarted { turn, step } if !*is_quiet => commands
+                        .of_step(*turn, &turns[*turn], *step)
+                        .map(|command| text.started(*turn, 1, command)),
                     RunEvent::RunFinished(summary) if !(*is_quiet && summary.is_success()) => {
                         Some(text.summary(summary, &HashSet::new(), &|_| None, run.as_deref()))
                     }
