@@ -30,6 +30,8 @@ pub struct StackScript {
     pub commands: Vec<ScriptCommand>,
     /// Whether a command asks for the outputs of other stacks.
     pub wants_outputs: bool,
+    /// Whether mocks take the place of missing outputs.
+    pub wants_mocks: bool,
 }
 
 /// A command of a script, evaluated for a stack.
@@ -60,7 +62,7 @@ const OPTIONS: [(&str, OptionType); 17] = [
     ("cloud_sync_terraform_plan_file", OptionType::String),
     (ENABLE_SHARING, OptionType::Bool),
     ("layer", OptionType::String),
-    ("mock_on_fail", OptionType::Bool),
+    (MOCK_ON_FAIL, OptionType::Bool),
     ("plan_render_timeout", OptionType::Number),
     ("sync_deployment", OptionType::Bool),
     ("sync_drift_status", OptionType::Bool),
@@ -73,6 +75,8 @@ const OPTIONS: [(&str, OptionType); 17] = [
 ];
 
 const ENABLE_SHARING: &str = "enable_sharing";
+
+const MOCK_ON_FAIL: &str = "mock_on_fail";
 
 impl Project {
     /// Returns all scripts, in the order of their directories.
@@ -293,6 +297,7 @@ impl<'p> Evaluation<'_, '_, 'p> {
         }
         let has = |name: &str| given.contains(&name);
         self.script.wants_outputs |= has(ENABLE_SHARING);
+        self.script.wants_mocks |= has(MOCK_ON_FAIL);
         let contradictions = [
             ("sync_deployment", "sync_drift_status"),
             ("sync_preview", "sync_deployment"),

@@ -146,6 +146,7 @@ impl JsonDocument {
                 "reasons",
                 "left_out",
                 "inputs",
+                "uses",
                 "runs_after",
                 "runs_before",
             ],

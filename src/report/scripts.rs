@@ -94,9 +94,10 @@ pub fn write_script_info(
             block.description.as_ref(),
             &mut text,
         );
-        text += match stacks.is_empty() {
-            true => "Stacks: (none)\n",
-            false => "Stacks:\n",
+        text += if stacks.is_empty() {
+            "Stacks: (none)\n"
+        } else {
+            "Stacks:\n"
         };
         for &stack in stacks {
             let path = project.stacks[stack].path.as_str();

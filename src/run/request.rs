@@ -348,7 +348,7 @@ impl<'a> TaskFinder<'a> {
     /// # Errors
     ///
     /// If its program cannot be run.
-    fn find(
+    pub fn find(
         &mut self,
         stack: StackIndex,
         words: &[OsString],

@@ -169,6 +169,7 @@ fn script_that_is_defined_nowhere_is_an_error_with_a_suggestion() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the messages are long")]
 fn script_blocks_are_checked_with_their_places() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
@@ -374,6 +375,7 @@ fn script_run_runs_the_commands_of_each_stack_in_order() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the messages are long")]
 fn script_run_evaluates_all_stacks_before_the_first_command() {
     let sandbox = Sandbox::new(PROJECT);
     let output = sandbox.orch("script run deploy");
@@ -711,7 +713,7 @@ fn script_run_inside_of_a_script_is_like_a_run_inside_of_a_run() {
 }
 
 #[test]
-fn script_options_of_the_cloud_mean_nothing_and_sharing_is_noted() {
+fn script_options_of_the_cloud_mean_nothing() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(
         "/script.tm",
@@ -720,7 +722,6 @@ fn script_options_of_the_cloud_mean_nothing_and_sharing_is_noted() {
     assert_snapshot!(sandbox.orch("script run up"), @r"
     up
     [stderr]
-    note: `enable_sharing` in the script has no effect: outputs of other stacks are not passed to its commands
     orch: /a: echo up
     orch: 1 succeeded in [time]
     ");

@@ -227,3 +227,15 @@ fn sharing_is_refused_with_policies() {
         "{output}"
     );
 }
+
+#[test]
+fn script_option_enables_sharing() {
+    let sandbox = Sandbox::new(PROJECT);
+    sandbox.write(
+        "/script.tm",
+        "script \"go\" {\n  job {\n    commands = [\n      [\"sh\", \"-c\", \"true\"],\n      [\"sh\", \"run.sh\", { enable_sharing = true }],\n    ]\n  }\n}\n",
+    );
+    let output = sandbox.orch("script run go");
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(got(&sandbox, "/web"), "\"web-vpc-s3cret\"\n");
+}

@@ -10,12 +10,15 @@ use crate::project::per_stack::SharedProblem;
 use crate::project::script::labels;
 use crate::project::scripts::{self, StackScript};
 use crate::project::stack::StackIndex;
+use crate::record::journal::Sharing;
 use crate::run::run_command::{CommandKind, RunCommand};
 
 /// The evaluated environments and commands of some stacks.
 pub(super) struct EvaluatedCommand {
     pub(super) environments: Vec<(StackIndex, Environment)>,
     pub(super) command: RunCommand,
+    /// How the command asks for the outputs of other stacks, if it does.
+    pub(super) sharing: Option<Sharing>,
     /// Problems with the stacks that have them.
     pub(super) problems: Vec<SharedProblem>,
 }
@@ -37,6 +40,7 @@ pub(super) fn evaluated(
         return Ok(EvaluatedCommand {
             environments: known.0,
             command: RunCommand::plain(words.to_vec()),
+            sharing: None,
             problems: known.1,
         });
     }
@@ -60,6 +64,7 @@ pub(super) fn evaluated(
     Ok(EvaluatedCommand {
         environments,
         command: RunCommand::evaluated(words.to_vec(), commands),
+        sharing: None,
         problems,
     })
 }
@@ -78,11 +83,14 @@ fn of_script(
         let (scripts, wrong) = scripts::of_stacks(&labels, namespaces, stacks.iter().copied());
         (known, scripts, [shared, wrong].concat())
     })?;
-    if scripts.iter().any(|(_, script)| script.wants_outputs) {
-        context.notices.note(
-            "`enable_sharing` in the script has no effect: outputs of other stacks are not passed to its commands",
-        );
-    }
+    let has = |wanted: fn(&StackScript) -> bool| scripts.iter().any(|(_, script)| wanted(script));
+    let sharing = if !has(|script| script.wants_outputs) {
+        None
+    } else if has(|script| script.wants_mocks) {
+        Some(Sharing::WithMocks)
+    } else {
+        Some(Sharing::On)
+    };
     let words_of = |(stack, script): (StackIndex, StackScript)| {
         let commands = script.commands.into_iter();
         (stack, commands.map(|command| command.words).collect())
@@ -90,6 +98,7 @@ fn of_script(
     Ok(EvaluatedCommand {
         environments,
         command: RunCommand::script(words.to_vec(), scripts.into_iter().map(words_of)),
+        sharing,
         problems,
     })
 }

@@ -104,11 +104,13 @@ impl PreparedCommand {
             return Ok(Prepared::Nothing(Box::new(nothing)));
         }
         options.check_limits(context)?;
-        let request = RunRequest {
+        let mut request = RunRequest {
             environments: evaluated.environments,
             id,
             ..request(context, options, selection, command.clone(), resumed)
         };
+        let settings = &mut request.settings;
+        settings.sharing = settings.sharing.or(evaluated.sharing);
         match request.prepare(&context.project) {
             Ok(mut run) => {
                 context.ask_tools(&mut run, &command);

@@ -25,8 +25,13 @@ pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
             .any(|kind| text(kind).as_deref() == Some("[FILE]"));
         return is_beside_file.then(stray_beside_flags).flatten();
     }
-    let word = text(ContextKind::InvalidArg)?;
-    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+    let word = match error.kind() {
+        ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)?,
+        // A command with flags that also has commands of its own.
+        ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand)?,
+        _ => return None,
+    };
+    if word.starts_with('-') {
         return None;
     }
     let root = Cli::command();

@@ -345,7 +345,7 @@ fn changed_combines_with_all_other_flags() {
     assert_eq!(list("--match a --include-dependents=1"), "a b d");
     assert_eq!(list("--match a --include-dependents"), "a b c d");
     assert_eq!(list("--match a --only-dependents"), "b c");
-    assert_eq!(list("--only-direct-dependencies"), "b");
+    assert_eq!(list("--only-dependencies=1"), "b");
     assert_eq!(list("--exclude-dependents"), "a d");
     assert_eq!(list("--exclude-dependencies"), "c d");
     assert_eq!(

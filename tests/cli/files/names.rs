@@ -155,15 +155,6 @@ script "deploy" {
     commands = [["terraform", "apply"]]
   }
 }
-sharing_backend "s" {
-  type = terraform
-}
-input "i" {
-  backend = "s"
-}
-output "o" {
-  value = module.x
-}
 vendor {
   dir = "/v"
 }

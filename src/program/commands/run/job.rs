@@ -81,7 +81,8 @@ impl CommandJobs<'_> {
     fn load(&self) -> Result<Context> {
         let found = find(self.chdir, self.args)?;
         let disabled = safeguards::of_run(self.args)?;
-        let mut context = CommandContext::of(found, None, reads(self.args, &disabled))?;
+        let mut context =
+            CommandContext::of(found, None, reads(self.args, self.args.kind(), &disabled))?;
         context.check(None)?;
         Ok(context.context)
     }

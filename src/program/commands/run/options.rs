@@ -12,9 +12,10 @@ use super::arguments::{OnErrorArg, RunArgs};
 impl RunArgs {
     /// Returns what the words of `orch run` are.
     pub(super) fn kind(&self) -> CommandKind {
-        match self.eval {
-            true => CommandKind::Template,
-            false => CommandKind::Plain,
+        if self.eval {
+            CommandKind::Template
+        } else {
+            CommandKind::Plain
         }
     }
 

@@ -6,7 +6,7 @@ use orch::record::journal::Sharing;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Shared outputs")]
 pub(crate) struct SharingArgs {
-    /// Read the outputs that `input` blocks name, and pass them on as TF_VAR_…
+    /// Read the outputs that `input` blocks name, and pass them on as variables of Terraform
     ///
     /// Before the command of a stack, the command of the `sharing_backend` runs in each stack that its
     /// inputs name, with the environment of that stack. No value is shown, logged or recorded.
