@@ -26,23 +26,12 @@ pub struct PlacedScript<'p> {
 /// The commands of a script in one stack.
 #[derive(Debug, Clone, Default)]
 pub struct StackScript {
-    /// At least one.
-    pub commands: Vec<ScriptCommand>,
+    /// The words of each command; at least one of each.
+    pub commands: Vec<Vec<OsString>>,
     /// Whether a command asks for the outputs of other stacks.
     pub wants_outputs: bool,
     /// Whether mocks take the place of missing outputs.
     pub wants_mocks: bool,
-}
-
-/// A command of a script, evaluated for a stack.
-#[derive(Debug, Clone)]
-pub struct ScriptCommand {
-    /// Its job, from 1.
-    pub job: usize,
-    /// Its position in the job, from 1.
-    pub number: usize,
-    /// At least one.
-    pub words: Vec<OsString>,
 }
 
 /// The type of an option.
@@ -133,10 +122,10 @@ fn of_stack<'p>(
     };
     evaluation.text(block.name.as_ref(), "name");
     evaluation.text(block.description.as_ref(), "description");
-    for (index, job) in block.jobs.iter().enumerate() {
+    for job in &block.jobs {
         evaluation.text(job.name.as_ref(), "name");
         evaluation.text(job.description.as_ref(), "description");
-        evaluation.job(index + 1, &job.commands);
+        evaluation.job(&job.commands);
     }
     if evaluation.problems.is_empty() {
         Ok(evaluation.script)
@@ -189,11 +178,11 @@ impl<'p> Evaluation<'_, '_, 'p> {
         }
     }
 
-    fn job(&mut self, job: usize, commands: &'p JobCommands) {
+    fn job(&mut self, commands: &'p JobCommands) {
         match commands {
             JobCommands::One(expr) => {
                 if let Some(value) = self.value(expr) {
-                    self.command(job, 1, expr, expr.span, &value);
+                    self.command(expr, expr.span, &value);
                 }
             }
             JobCommands::Several(expr) => {
@@ -212,7 +201,7 @@ impl<'p> Evaluation<'_, '_, 'p> {
                         ExprKind::List(written) => &written[n_commands - 1],
                         _ => expr,
                     };
-                    self.command(job, n_commands, list, span, item);
+                    self.command(list, span, item);
                 }
                 if n_commands == 0 {
                     let label = "there is none".to_owned();
@@ -223,7 +212,7 @@ impl<'p> Evaluation<'_, '_, 'p> {
     }
 
     /// Takes a command with its value, and the expression and the place where it is written.
-    fn command(&mut self, job: usize, number: usize, expr: &Expr, span: Span, value: &Value) {
+    fn command(&mut self, expr: &Expr, span: Span, value: &Value) {
         let message = "a command must be a list of strings";
         let Some(items) = value.sequence() else {
             let label = format!("this is {}", value.type_name());
@@ -260,10 +249,7 @@ impl<'p> Evaluation<'_, '_, 'p> {
                 span,
                 "this is an empty string".to_owned(),
             ),
-            Some(_) => self
-                .script
-                .commands
-                .push(ScriptCommand { job, number, words }),
+            Some(_) => self.script.commands.push(words),
         }
     }
 

@@ -91,10 +91,7 @@ fn of_script(
     } else {
         Some(Sharing::On)
     };
-    let words_of = |(stack, script): (StackIndex, StackScript)| {
-        let commands = script.commands.into_iter();
-        (stack, commands.map(|command| command.words).collect())
-    };
+    let words_of = |(stack, script): (StackIndex, StackScript)| (stack, script.commands);
     Ok(EvaluatedCommand {
         environments,
         command: RunCommand::script(words.to_vec(), scripts.into_iter().map(words_of)),

@@ -108,6 +108,7 @@ pub fn deferred(block: &DeferredBlock, text: &str) -> Block {
     } = block.clone();
     let whole = Span {
         start: kind.span.start,
+        end: content.end + 1, // the bracket
         ..content
     };
     let text = &text[content.range()];
