@@ -8,15 +8,6 @@ use crate::project::{Problems, Project};
 /// The files that make a directory a Terragrunt unit.
 const TERRAGRUNT_FILES: [&str; 2] = ["terragrunt.hcl", "terragrunt.hcl.json"];
 
-/// The purposes of Terramate's blocks. An unlisted keyword is its own purpose.
-const FEATURES: [(&str, &[&str]); 2] = [
-    (
-        "code generation",
-        &["generate_hcl", "generate_file", "assert"],
-    ),
-    ("cloud", &["cloud"]),
-];
-
 impl Context {
     /// Notes the directories of a project without stacks that could be stacks, with the command for
     /// that.
@@ -46,29 +37,26 @@ impl Context {
         }
     }
 
-    /// Notes the number of blocks that only Terramate uses.
+    /// Notes the blocks that only Terramate uses: how many there are of each kind, and the places of all.
     pub fn note_unused(&self) {
-        let mut left = self.project.unused.clone();
-        let mut lines = Vec::new();
-        for (feature, kinds) in FEATURES {
-            let counted: Vec<String> = kinds
-                .iter()
-                .filter_map(|&kind| Some(format!("{} `{kind}`", left.remove(kind)?)))
-                .collect();
-            if !counted.is_empty() {
-                lines.push(format!("{feature} ({})", counted.join(", ")));
+        let unused = &self.project.unused;
+        if unused.is_empty() {
+            return;
+        }
+        let counted: Vec<String> = unused
+            .iter()
+            .map(|(kind, places)| format!("{} `{kind}`", places.len()))
+            .collect();
+        let mut note = format!(
+            "orch ignores blocks that only Terramate uses: {}",
+            counted.join(", ")
+        );
+        for (kind, places) in unused {
+            for &place in places {
+                note += &format!("\n  {}: `{kind}`", self.project.sources.line(place));
             }
         }
-        lines.extend(
-            left.iter()
-                .map(|(kind, number)| format!("{number} `{kind}`")),
-        );
-        if !lines.is_empty() {
-            self.notices.note(&format!(
-                "only Terramate uses these blocks of the project: {}",
-                lines.join("; ")
-            ));
-        }
+        self.notices.note(&note);
     }
 }
 

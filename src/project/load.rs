@@ -12,7 +12,7 @@ use std::thread;
 use rayon::prelude::*;
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
-use crate::language::syntax::{Block, Body};
+use crate::language::syntax::{Block, Body, Name};
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{AttemptSettings, Attempts};
 use crate::project::config::{self, EnvDefinition, LetDefinition, ProjectSettings};
@@ -64,8 +64,8 @@ pub struct Project {
     pub imports: HashMap<ProjectPath, Vec<Spanned<Watch>>>,
     /// Directories below the root that are projects of their own, by path.
     pub nested_projects: Vec<ProjectPath>,
-    /// The number of blocks of each kind that only Terramate uses.
-    pub unused: BTreeMap<String, usize>,
+    /// The blocks of each kind that only Terramate uses, in the order of their files.
+    pub unused: BTreeMap<String, Vec<Span>>,
     /// Files and directories that could not be read or parsed completely.
     pub broken: Vec<ProjectPath>,
     /// Directories whose `for_each` is empty, so they have no stack.
@@ -212,8 +212,9 @@ impl Project {
             removed.extend(removed_here);
             policies.extend(policies_here);
             modules.extend(modules_here);
-            for kind in unused {
-                *project.unused.entry(kind).or_default() += 1;
+            for keyword in unused {
+                let places = project.unused.entry(keyword.text.into()).or_default();
+                places.push(keyword.span);
             }
             match declared {
                 None => {}
@@ -383,7 +384,7 @@ struct Evaluated {
     modules: Vec<ModuleBlock>,
     diagnostics: Vec<Diagnostic>,
     /// The keywords of blocks that only Terramate uses.
-    unused: Vec<String>,
+    unused: Vec<Name>,
 }
 
 impl Evaluated {
@@ -472,7 +473,7 @@ impl Evaluated {
             policies,
             modules,
             diagnostics: problems,
-            unused: unused.map(str::to_owned).collect(),
+            unused: unused.cloned().collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The blocks at the top level of a configuration file.
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Block, Body};
+use crate::language::syntax::{Block, Body, Name};
 use crate::path::ProjectPath;
 use crate::project::driver::DRIVER;
 use crate::project::module::MODULE;
@@ -61,12 +61,8 @@ const OWN: [&str; 4] = [MODULE, MOVED, POLICY, REMOVED];
 /// How the names of files end that Terramate reads.
 const TERRAMATE_ENDINGS: [&str; 2] = [".tm", ".tm.hcl"];
 
-/// Returns the parts of a file that only Terramate uses: the keyword of each such block, and `cloud` for that block
-/// of `terramate.config`.
-pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
-    fn kind(block: &Block) -> &str {
-        &block.kind.text
-    }
+/// Returns the keywords of the blocks of a file that only Terramate uses, including `terramate.config.cloud`.
+pub(super) fn unused(body: &Body) -> impl Iterator<Item = &Name> {
     let blocks = body.blocks.iter();
     let of_terramate = blocks
         .clone()
@@ -76,9 +72,12 @@ pub(super) fn unused(body: &Body) -> impl Iterator<Item = &str> {
         .filter(|block| &*block.kind.text == "config")
         .flat_map(|block| &block.body.blocks)
         .filter(|block| &*block.kind.text == "cloud");
-    let is_unused = |kind: &&str| TOP_LEVEL.contains(kind) && !USED.contains(kind);
-    let unused = blocks.map(kind).filter(is_unused);
-    unused.chain(in_config.map(kind))
+    let is_unused = |block: &&Block| {
+        let kind = &&*block.kind.text;
+        TOP_LEVEL.contains(kind) && !USED.contains(kind)
+    };
+    let unused = blocks.filter(is_unused).chain(in_config);
+    unused.map(|block| &block.kind)
 }
 
 /// Checks that a file holds known blocks and nothing else.

@@ -2,6 +2,8 @@
 
 use nix::sys::signal::Signal;
 
+use insta::assert_snapshot;
+
 use crate::support::{Background, Sandbox, run_ids};
 
 fn nested() -> Sandbox {
@@ -247,4 +249,24 @@ fn an_interrupted_run_reports_each_stack_once_and_how_to_resume() {
     );
     let end = "\norch: to run what is left: orch run --resume [run]\n";
     assert!(output.stderr.ends_with(end), "{output}");
+}
+
+#[test]
+fn flags_of_terramates_log_and_update_check_are_accepted() {
+    let sandbox = Sandbox::layout("a");
+    let flags = "--log-level debug --log-fmt json --log-destination=stdout --disable-checkpoint";
+    assert_snapshot!(sandbox.orch(&format!("{flags} list")), @"a");
+    assert_snapshot!(sandbox.orch("list --log-level=error --disable-checkpoint-signature"), @"a");
+}
+
+#[test]
+fn run_warns_of_flags_that_report_to_terramates_cloud() {
+    let sandbox = Sandbox::layout("a");
+    let flags = "--sync-deployment --terragrunt --terraform-plan-file=out.tfplan -q";
+    assert_snapshot!(sandbox.orch(&format!("run {flags} -- echo a")), @"
+    a
+    [stderr]
+    warning: `--sync-deployment` has no effect: orch does not report to Terramate Cloud; `orch runs` shows this run
+    ");
+    assert_snapshot!(sandbox.orch("run --terragrunt -q -- echo a"), @"a");
 }

@@ -92,7 +92,7 @@ fn a_project_with_stacks_gets_no_advice() {
 }
 
 #[test]
-fn what_only_terramate_uses_is_counted() {
+fn validate_lists_blocks_that_only_terramate_uses() {
     let sandbox = Sandbox::layout("a\nb");
     sandbox.write(
         "/gen.tm",
@@ -109,9 +109,13 @@ fn what_only_terramate_uses_is_counted() {
     let quiet = sandbox.orch("validate");
     assert!(!quiet.stderr.contains("Terramate"), "{quiet}");
     let verbose = sandbox.orch("validate -v");
-    let told = verbose
-        .stderr
-        .lines()
-        .find(|line| line.contains("Terramate"));
-    assert_snapshot!(told.unwrap_or_default(), @"note: only Terramate uses these blocks of the project: code generation (2 `generate_hcl`, 1 `generate_file`); cloud (1 `cloud`); 1 `vendor`");
+    let told = verbose.stderr.split_once("note: orch ignores");
+    assert_snapshot!(told.map_or("", |(_, told)| told), @"
+     blocks that only Terramate uses: 1 `cloud`, 1 `generate_file`, 2 `generate_hcl`, 1 `vendor`
+      cloud.tm:3: `cloud`
+      gen.tm:5: `generate_file`
+      gen.tm:1: `generate_hcl`
+      a/more.tm:1: `generate_hcl`
+      a/more.tm:5: `vendor`
+    ");
 }

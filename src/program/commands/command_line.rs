@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{Error, ErrorKind};
-use clap::{Arg, ArgAction, CommandFactory, FromArgMatches as _, Parser};
+use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches as _, Parser};
 
 use crate::program::commands::Command;
 use crate::program::early_flags::move_behind_command;
@@ -70,8 +70,30 @@ pub(crate) struct Cli {
     )]
     pub(crate) verbose: u8,
 
+    #[command(flatten)]
+    _terramate: TerramateFlags,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Global flags of Terramate that have no effect: its log, and its check for updates.
+#[derive(Debug, Args)]
+struct TerramateFlags {
+    #[arg(long, global = true, hide = true, value_name = "LEVEL")]
+    log_level: Option<String>,
+
+    #[arg(long, global = true, hide = true, value_name = "FORMAT")]
+    log_fmt: Option<String>,
+
+    #[arg(long, global = true, hide = true, value_name = "STREAM")]
+    log_destination: Option<String>,
+
+    #[arg(long, global = true, hide = true)]
+    disable_checkpoint: bool,
+
+    #[arg(long, global = true, hide = true)]
+    disable_checkpoint_signature: bool,
 }
 
 /// Parses the command line.

@@ -20,7 +20,7 @@ use crate::program::error::Result;
 /// are not stacks are ignored: they are kept when stacks are removed, and `--changed` warns about those
 /// that would count.
 ///
-/// With -v, orch also counts the blocks of the project that only Terramate uses.
+/// With -v, orch also lists the blocks that only Terramate uses, which it ignores.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
     /// The format of the problems

@@ -54,6 +54,26 @@ fn flags_override_the_configured_safeguards() {
 }
 
 #[test]
+fn variables_of_older_terramates_disable_one_safeguard_each() {
+    let repository = dirty("");
+    for (value, expected) in [
+        ("1", UNCOMMITTED.to_owned()),
+        ("false", [UNTRACKED, UNCOMMITTED].concat()),
+    ] {
+        let name = "TM_DISABLE_CHECK_GIT_UNTRACKED";
+        let output = repository.orch_with(RUN, |orch| _ = orch.env(name, value));
+        assert_eq!(objections(&output), expected);
+    }
+    let name = "TM_DISABLE_CHECK_GIT_REMOTE";
+    let output = repository.orch_with(RUN, |orch| _ = orch.env(name, "off"));
+    assert_snapshot!(output, @"
+    [exit status: 64]
+    [stderr]
+    error: TM_DISABLE_CHECK_GIT_REMOTE is neither `true` nor `false`
+    ");
+}
+
+#[test]
 fn change_detection_does_not_matter() {
     let config = "change_detection {
         ignore = [\"*.tf\"]

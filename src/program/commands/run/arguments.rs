@@ -172,6 +172,9 @@ pub(crate) struct RunArgs {
     pub(crate) disable_checks: DisableCheckArgs,
 
     #[command(flatten)]
+    pub(crate) cloud: CloudArgs,
+
+    #[command(flatten)]
     pub(crate) select: SelectArgs,
 }
 
@@ -213,6 +216,52 @@ impl DisableCheckArgs {
         flags
             .into_iter()
             .filter_map(|(is_set, keyword)| is_set.then_some(keyword))
+    }
+}
+
+/// Flags with which Terramate reports a run to its cloud. They have no effect.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct CloudArgs {
+    #[arg(long, hide = true, alias = "cloud-sync-deployment")]
+    sync_deployment: bool,
+
+    #[arg(long, hide = true, alias = "cloud-sync-drift-status")]
+    sync_drift_status: bool,
+
+    #[arg(long, hide = true, alias = "cloud-sync-preview")]
+    sync_preview: bool,
+
+    #[arg(long = "terragrunt", hide = true)]
+    _terragrunt: bool,
+
+    #[arg(
+        long = "terraform-plan-file",
+        alias = "tofu-plan-file",
+        hide = true,
+        value_name = "FILE"
+    )]
+    _plan_file: Option<String>,
+
+    #[arg(
+        long = "layer",
+        alias = "cloud-sync-layer",
+        hide = true,
+        value_name = "NAME"
+    )]
+    _layer: Option<String>,
+}
+
+impl CloudArgs {
+    /// Returns the flag that would have reported the run.
+    pub(crate) fn reporting(&self) -> Option<&'static str> {
+        let flags = [
+            (self.sync_deployment, "--sync-deployment"),
+            (self.sync_drift_status, "--sync-drift-status"),
+            (self.sync_preview, "--sync-preview"),
+        ];
+        let mut flags = flags.into_iter();
+        flags.find_map(|(is_set, flag)| is_set.then_some(flag))
     }
 }
 

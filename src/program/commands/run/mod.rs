@@ -38,6 +38,7 @@ use self::output::OutputMode;
 pub(crate) use self::recorded::contradicting_flag;
 use super::reports::Reports;
 use super::{CommandContext, ReadStatus, Reads, find_project, note_unmarked};
+use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 use crate::program::notices;
 
@@ -61,6 +62,11 @@ fn run_kind(chdir: &[PathBuf], args: &RunArgs, kind: CommandKind) -> Result<Exit
         reports = reports.with_step_summary();
     }
     let options = args.options(kind, safeguards::of_run(args)?);
+    if let Some(flag) = args.cloud.reporting() {
+        console::warning(&format!(
+            "`{flag}` has no effect: orch does not report to Terramate Cloud; `orch runs` shows this run"
+        ));
+    }
     let found = find(chdir, args)?;
     let mut context = CommandContext::of(found, None, reads(args, kind, &options.disabled))?;
     let change = filters.change.clone();

@@ -1,5 +1,7 @@
 //! The disabled safeguards of `orch run`.
 
+use std::env::VarError;
+
 use orch::project::config::SafeguardKeyword;
 use orch::run::safeguard::Disabled;
 
@@ -9,6 +11,23 @@ use crate::program::error::{ProgramError, Result};
 
 /// Variables that disable safeguards if no flag does; the first that is set counts.
 const VARIABLES: [&str; 2] = ["ORCH_DISABLE_SAFEGUARDS", "TM_DISABLE_SAFEGUARDS"];
+
+/// Terramate's older variables, each for one safeguard.
+const OLD_VARIABLES: [(&str, SafeguardKeyword); 4] = [
+    (
+        "TM_DISABLE_CHECK_GIT_UNTRACKED",
+        SafeguardKeyword::GitUntracked,
+    ),
+    (
+        "TM_DISABLE_CHECK_GIT_UNCOMMITTED",
+        SafeguardKeyword::GitUncommitted,
+    ),
+    (
+        "TM_DISABLE_CHECK_GIT_REMOTE",
+        SafeguardKeyword::GitOutOfSync,
+    ),
+    ("TM_DISABLE_CHECK_GEN_CODE", SafeguardKeyword::OutdatedCode),
+];
 
 /// Returns the disabled safeguards of a run.
 pub(super) fn of_run(args: &RunArgs) -> Result<Disabled> {
@@ -50,7 +69,7 @@ pub(in crate::program::commands) fn disabled(
         Some((name, value.to_string_lossy().into_owned()))
     });
     let Some((name, value)) = set else {
-        return Ok(Disabled::default());
+        return of_old_variables();
     };
     let mut listed = Vec::new();
     for word in value.split(',').map(str::trim) {
@@ -64,4 +83,19 @@ pub(in crate::program::commands) fn disabled(
         listed.push(keyword);
     }
     Disabled::new(listed).map_err(|bad| ProgramError::usage(format!("in {name}: {bad}")))
+}
+
+fn of_old_variables() -> Result<Disabled> {
+    let mut listed = Vec::new();
+    for (name, keyword) in OLD_VARIABLES {
+        match std::env::var(name).as_deref() {
+            Ok("1" | "true") => listed.push(keyword),
+            Ok("" | "0" | "false") | Err(VarError::NotPresent) => {}
+            Ok(_) | Err(VarError::NotUnicode(_)) => {
+                let message = format!("{name} is neither `true` nor `false`");
+                return Err(ProgramError::usage(message));
+            }
+        }
+    }
+    Disabled::new(listed).map_err(|bad| ProgramError::usage(bad.to_string()))
 }
