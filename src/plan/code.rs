@@ -1,6 +1,7 @@
 //! The stacks of a plan and where their commands come from: this commit, or for removed stacks an
 //! older one.
 
+use super::inputs::StackInputs;
 use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::environment::Environments;
@@ -46,6 +47,8 @@ pub struct RemovedCode<'a, 'p> {
 pub struct PlanCode<'a, 'p> {
     pub tree: StackCode<'a, 'p>,
     pub removed: &'a [RemovedCode<'a, 'p>],
+    /// The inputs that turns read themselves.
+    pub inputs: Option<&'a StackInputs<'p>>,
 }
 
 impl<'a, 'p> PlanCode<'a, 'p> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::code::{PlanCode, PlanStack};
 use super::entry::AskedAction;
+use super::inputs::StackInputs;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words};
 use crate::path::StackPath;
@@ -159,6 +160,11 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
             lock_timeout,
             ..self
         }
+    }
+
+    /// Returns the inputs that turns read themselves.
+    pub(super) fn inputs(&self) -> Option<&'a StackInputs<'p>> {
+        self.codes.inputs
     }
 
     pub(super) fn finish(self) -> Result<(), CannotAsk> {

@@ -84,6 +84,9 @@ pub struct PlanEntry {
     /// plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced_if: Vec<String>,
+    /// The inputs whose mocks it was planned with, in the order of their blocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mocked: Vec<String>,
     /// Its recorded path, if it was moved.
     pub previous_path: Option<String>,
     /// The new generation, if it is created before the old one is destroyed. The old generation has

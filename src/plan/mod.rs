@@ -17,6 +17,7 @@ pub mod entry;
 mod environment;
 pub mod facts;
 mod followups;
+pub mod inputs;
 mod left_behind;
 pub mod order;
 mod planned;

@@ -19,12 +19,22 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step, Turn};
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct OutputSource<'p> {
     pub stack: StackIndex,
     pub driver: Driver<'p>,
-    /// Whether its tool refreshes the outputs instead of printing those of its state.
-    pub is_refreshed: bool,
+    pub printing: OutputPrinting<'p>,
+}
+
+/// What prints the outputs of a stack.
+#[derive(Debug, Clone)]
+pub enum OutputPrinting<'p> {
+    /// Its driver, from its state.
+    Driver,
+    /// Its tool, which refreshes them.
+    Refresh,
+    /// A command of its own.
+    Command(StepPlan<'p>),
 }
 
 /// Evaluates commands, finds programs, creates folders. If it fails, nothing may run.
@@ -47,10 +57,12 @@ pub fn prepare(
         let is_missing = |path: &Path| path.symlink_metadata().is_err();
         let needs_init = options.init || place.initialized().is_some_and(is_missing);
         let init = driver.init().filter(|_| needs_init);
-        let printing: Vec<StepPlan<'_>> = if source.is_refreshed {
-            driver.asking(PlanKind::RefreshOnly, &place.plan_file(), &[])
-        } else {
-            driver.outputs().into_iter().collect()
+        let printing: Vec<StepPlan<'_>> = match &source.printing {
+            OutputPrinting::Refresh => {
+                driver.asking(PlanKind::RefreshOnly, &place.plan_file(), &[])
+            }
+            OutputPrinting::Driver => driver.outputs().into_iter().collect(),
+            OutputPrinting::Command(command) => vec![command.clone()],
         };
         let commands = init.into_iter().chain(printing);
         let commands =

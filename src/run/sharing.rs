@@ -4,11 +4,10 @@
 //! the first turn that needs them, so after the turn of that stack in the same run. No value reaches a
 //! command line, a log, the journal or a message.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -42,22 +41,24 @@ const OUTPUTS: &str = "outputs";
 #[derive(Debug)]
 pub struct RunInputs<'p> {
     project: &'p Project,
-    sources: Vec<OutputSource<'p>>,
+    sources: Vec<SharedSource<'p>>,
     /// The inputs of each stack, each with the position of its source.
     of_stacks: BTreeMap<StackIndex, Vec<(&'p InputBlock, usize)>>,
 }
 
 /// A stack and the backend that prints its outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct SourceKey<'p> {
-    stack: StackIndex,
-    backend: &'p str,
+#[derive(Debug, Clone, Copy)]
+pub struct SharedSource<'p> {
+    pub stack: StackIndex,
+    pub backend: &'p SharingBackend,
 }
 
-#[derive(Debug)]
-struct OutputSource<'p> {
-    key: SourceKey<'p>,
-    backend: &'p SharingBackend,
+/// The inputs of a stack as variables.
+#[derive(Debug, Default)]
+pub struct InputVariables {
+    pub variables: Environment,
+    /// The names of the inputs whose mocks were used, in the order of their blocks.
+    pub mocked: Vec<String>,
 }
 
 impl<'p> RunInputs<'p> {
@@ -75,7 +76,7 @@ impl<'p> RunInputs<'p> {
             sources: Vec::new(),
             of_stacks: BTreeMap::new(),
         };
-        let mut known: BTreeMap<SourceKey<'p>, usize> = BTreeMap::new();
+        let mut known: BTreeMap<(StackIndex, &'p str), usize> = BTreeMap::new();
         for &stack in stacks {
             let directory = project.stacks[stack].path.directory();
             let Some(scope) = project.scopes.get(directory) else {
@@ -115,15 +116,13 @@ impl<'p> RunInputs<'p> {
                     Ok((named, backend))
                 });
                 match found {
-                    Ok((stack_of_outputs, backend)) => {
-                        let key = SourceKey {
-                            stack: stack_of_outputs,
-                            backend: &backend.name.value,
-                        };
+                    Ok((of_outputs, backend)) => {
                         let next = inputs.sources.len();
+                        let key = (of_outputs, &*backend.name.value);
                         let position = *known.entry(key).or_insert(next);
                         if position == next {
-                            inputs.sources.push(OutputSource { key, backend });
+                            let stack = of_outputs;
+                            inputs.sources.push(SharedSource { stack, backend });
                         }
                         let of_stack = inputs.of_stacks.entry(stack).or_default();
                         of_stack.push((input, position));
@@ -137,9 +136,57 @@ impl<'p> RunInputs<'p> {
         inputs
     }
 
-    /// Returns the stacks whose outputs are read.
-    pub fn sources(&self) -> BTreeSet<StackIndex> {
-        self.sources.iter().map(|source| source.key.stack).collect()
+    /// Returns the sources; other methods take or return their positions.
+    pub fn sources(&self) -> &[SharedSource<'p>] {
+        &self.sources
+    }
+
+    /// Returns the positions of the sources that a stack needs.
+    pub fn needed(&self, stack: StackIndex) -> BTreeSet<usize> {
+        let inputs = self.of_stacks.get(&stack).into_iter().flatten();
+        inputs.map(|(_, position)| *position).collect()
+    }
+
+    /// Evaluates the inputs of a stack. `outputs` returns those of a source, or why they cannot be
+    /// used; `may_mock` whether mocks may take their place.
+    ///
+    /// # Errors
+    ///
+    /// Why an input has no value. No value is in the message.
+    pub fn variables<'v>(
+        &self,
+        stack: StackIndex,
+        namespaces: &ProjectNamespaces<'p>,
+        outputs: impl Fn(usize) -> Result<&'v Value, &'v str>,
+        may_mock: impl Fn(usize) -> bool,
+    ) -> Result<InputVariables, String> {
+        let namespaces = namespaces.of_stack(stack);
+        let own = namespaces.of_conditions();
+        let mut found = InputVariables::default();
+        for (input, position) in self.of_stacks.get(&stack).into_iter().flatten() {
+            let name = &input.name.value;
+            let no_value = |why: &str| format!("the input `{name}` has no value: {why}");
+            let value = match outputs(*position) {
+                Ok(outputs) => evaluate(&input.value, &WithOutputs { own: &own, outputs })
+                    .map_err(|problem| problem.message),
+                Err(why) => {
+                    let source = self.sources[*position].stack;
+                    let path = &self.project.stacks[source].path;
+                    Err(format!("the outputs of `{path}` cannot be used: {why}"))
+                }
+            };
+            let value = match (value, &input.mock) {
+                (Ok(value), _) => value,
+                (Err(_), Some(mock)) if may_mock(*position) => {
+                    found.mocked.push(name.clone());
+                    evaluate(mock, &own).map_err(|problem| no_value(&problem.message))?
+                }
+                (Err(why), _) => return Err(no_value(&why)),
+            };
+            let variable = format!("TF_VAR_{name}");
+            found.variables.insert(variable, Some(to_hcl(&value)));
+        }
+        Ok(found)
     }
 
     /// Finds the programs of the backends, given the environments of the stacks whose outputs are read.
@@ -158,12 +205,12 @@ impl<'p> RunInputs<'p> {
         let mut finder = TaskFinder::new(self.project, run);
         let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
         let mut tasks = Vec::with_capacity(self.sources.len());
-        for OutputSource { key, backend } in &self.sources {
+        for SharedSource { stack, backend } in &self.sources {
             let words: Vec<_> = backend.command.iter().map(Into::into).collect();
-            let environment = environments.get(&key.stack).cloned().unwrap_or_default();
-            match finder.find(key.stack, &words, environment) {
+            let environment = environments.get(stack).cloned().unwrap_or_default();
+            match finder.find(*stack, &words, environment) {
                 Ok(task) => tasks.push(task),
-                Err(error) => missing.entry(error).or_default().push(key.stack),
+                Err(error) => missing.entry(error).or_default().push(*stack),
             }
         }
         if !missing.is_empty() {
@@ -183,7 +230,7 @@ impl<'p> RunInputs<'p> {
                 variables: HashMap::new(),
                 reading: HashMap::new(),
                 unread: BTreeSet::new(),
-                mocked: RefCell::default(),
+                mocked: BTreeSet::new(),
             }))
     }
 }
@@ -204,8 +251,8 @@ pub struct SharedInputs<'p> {
     tasks: Vec<Task>,
     sharing: Sharing,
     folder: TempDir,
-    /// The outputs that have been read, by source.
-    known: HashMap<usize, Value>,
+    /// The outputs that have been read, or why they cannot be used, by source.
+    known: HashMap<usize, Result<Value, String>>,
     /// The variables of turns that are about to start.
     variables: HashMap<TurnIndex, Environment>,
     /// The sources that turns are reading.
@@ -213,19 +260,15 @@ pub struct SharedInputs<'p> {
     /// The stacks whose command did not run, each with the stack whose outputs could not be read.
     unread: BTreeSet<(StackIndex, StackIndex)>,
     /// The inputs whose mocks were used.
-    mocked: RefCell<BTreeSet<(StackIndex, String)>>,
+    mocked: BTreeSet<(StackIndex, String)>,
 }
 
 impl SharedInputs<'_> {
     /// Returns the positions of the sources that a turn needs, in order.
     fn needed(&self, turn: TurnIndex) -> Vec<usize> {
-        let inputs = self
-            .sequence
-            .get(turn.get())
-            .and_then(|stack| self.inputs.of_stacks.get(stack));
-        let positions = inputs.into_iter().flatten().map(|(_, position)| *position);
-        let positions: BTreeSet<usize> = positions.collect();
-        positions.into_iter().collect()
+        let stack = self.sequence.get(turn.get());
+        let needed = stack.map(|stack| self.inputs.needed(*stack));
+        needed.into_iter().flatten().collect()
     }
 
     /// Returns the steps before the command of each turn, with their tasks.
@@ -235,7 +278,7 @@ impl SharedInputs<'_> {
         let steps = turns.map(|turn| {
             let sources = self.needed(turn).into_iter();
             let steps = sources.map(|position| {
-                let source = self.inputs.sources[position].key.stack;
+                let source = self.inputs.sources[position].stack;
                 let name = format!("outputs of {}", self.inputs.project.stacks[source].path);
                 // The exit statuses of the stack's own command mean nothing here.
                 let codes = ExitCodes {
@@ -259,8 +302,12 @@ impl SharedInputs<'_> {
     }
 
     /// Returns the inputs whose mocks were used, each with its stack.
-    pub fn mocked(&self) -> Vec<(StackIndex, String)> {
-        self.mocked.borrow().iter().cloned().collect()
+    pub fn mocked(&self) -> &BTreeSet<(StackIndex, String)> {
+        &self.mocked
+    }
+
+    fn is_known(&self, position: usize) -> bool {
+        self.known.get(&position).is_some_and(Result::is_ok)
     }
 
     fn answer(&self, turn: TurnIndex, position: usize) -> PathBuf {
@@ -269,68 +316,45 @@ impl SharedInputs<'_> {
             .join(format!("{}-{position}", turn.get()))
     }
 
-    /// Reads the outputs that the backend has printed for a turn.
-    fn read(&self, turn: TurnIndex, position: usize) -> Result<Value, String> {
-        let path = self.answer(turn, position);
-        let mut text = String::new();
-        let file = File::open(&path).map_err(|error| error.to_string())?;
-        let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
-        // It may hold secrets. A later attempt writes it again.
-        _ = fs::remove_file(&path);
-        read.map_err(|error| error.to_string())?;
-        if text.len() as u64 > MAX_BYTES {
-            return Err(format!("they are larger than {} MiB", MAX_BYTES >> 20));
-        }
-        from_json(&text).ok_or_else(|| "they are not JSON".to_owned())
-    }
-
     /// Returns the variables of a turn whose outputs have been printed.
     fn evaluate(&mut self, turn: TurnIndex) -> Result<Environment, Failure> {
         let stack = self.sequence[turn.get()];
         let has_mocks = self.sharing == Sharing::WithMocks;
-        let mut unread: BTreeMap<usize, String> = BTreeMap::new();
         for position in self.needed(turn) {
-            if self.known.contains_key(&position) {
-                continue;
-            }
-            match self.read(turn, position) {
-                Ok(outputs) => _ = self.known.insert(position, outputs),
-                Err(why) if has_mocks => _ = unread.insert(position, why),
-                Err(why) => {
-                    let source = self.inputs.sources[position].key.stack;
-                    let path = &self.inputs.project.stacks[source].path;
-                    return Err(Failure::NotStarted(format!(
-                        "the outputs of `{path}` cannot be used: {why}"
-                    )));
-                }
+            if !self.is_known(position) {
+                let read = read_outputs(&self.answer(turn, position));
+                self.known.insert(position, read);
             }
         }
-        let namespaces = self.namespaces.of_stack(stack);
-        let own = namespaces.of_conditions();
-        let mut variables = Environment::default();
-        for (input, position) in &self.inputs.of_stacks[&stack] {
-            let name = &input.name.value;
-            let value = match self.known.get(position) {
-                Some(outputs) => evaluate(&input.value, &WithOutputs { own: &own, outputs })
-                    .map_err(|problem| problem.message),
-                None => Err(format!("the outputs cannot be used: {}", unread[position])),
-            };
-            let value = match (value, &input.mock) {
-                (Ok(value), _) => value,
-                (Err(_), Some(mock)) if has_mocks => {
-                    self.mocked.borrow_mut().insert((stack, name.clone()));
-                    evaluate(mock, &own).map_err(|problem| no_value(name, &problem.message))?
-                }
-                (Err(why), _) => return Err(no_value(name, &why)),
-            };
-            variables.insert(format!("TF_VAR_{name}"), Some(to_hcl(&value)));
-        }
-        Ok(variables)
+        let known = |position| match &self.known[&position] {
+            Ok(outputs) => Ok(outputs),
+            Err(why) => Err(why.as_str()),
+        };
+        let found = self
+            .inputs
+            .variables(stack, &self.namespaces, known, |_| has_mocks);
+        let found = found.map_err(Failure::NotStarted)?;
+        let mocked = found.mocked.into_iter().map(|input| (stack, input));
+        self.mocked.extend(mocked);
+        Ok(found.variables)
     }
 }
 
-fn no_value(input: &str, why: &str) -> Failure {
-    Failure::NotStarted(format!("the input `{input}` has no value: {why}"))
+/// Reads outputs that a backend has printed to a file, and removes the file: it may hold secrets.
+///
+/// # Errors
+///
+/// Why they cannot be used.
+pub fn read_outputs(path: &Path) -> Result<Value, String> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    _ = fs::remove_file(path);
+    read.map_err(|error| error.to_string())?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!("they are larger than {} MiB", MAX_BYTES >> 20));
+    }
+    from_json(&text).ok_or_else(|| "they are not JSON".to_owned())
 }
 
 impl Director for SharedInputs<'_> {
@@ -343,7 +367,7 @@ impl Director for SharedInputs<'_> {
         let number = before.filter(|step| step.is_command()).count();
         if let Some(position) = needed.get(number) {
             self.reading.insert(step.index, *position);
-            return Ok(!self.known.contains_key(position));
+            return Ok(!self.is_known(*position));
         }
         self.reading.remove(&step.index);
         if number == needed.len() {
@@ -368,7 +392,7 @@ impl Director for SharedInputs<'_> {
         if let Some(position) = self.reading.remove(&ending.turn)
             && matches!(ending.outcome, Outcome::Failed(_))
         {
-            let source = self.inputs.sources[position].key.stack;
+            let source = self.inputs.sources[position].stack;
             self.unread
                 .insert((self.sequence[ending.turn.get()], source));
         }

@@ -438,6 +438,15 @@ impl Apply<'_> {
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
         self.complete(&mut stacks, verified, &environments, policies.as_ref());
         let with_generations = removals.with_generations(document);
+        let acting = stacks.iter().filter_map(|it| it.stack.here());
+        // Any stack may be added.
+        let others = context.project.stacks.iter().map(|(stack, _)| stack);
+        let with_inputs = acting.chain(others.filter(|_| may_add));
+        let inputs = context.stack_inputs(with_inputs, document)?;
+        if let Some(inputs) = &inputs {
+            let acting = stacks.iter().filter_map(|it| it.stack.here());
+            context.init_sources(&self.tools(), self.jobs, inputs, acting)?;
+        }
         let options = ApplyOptions {
             run,
             folder: folder.path(),
@@ -459,6 +468,7 @@ impl Apply<'_> {
                 environments: &environments,
             },
             removed: &of_commands,
+            inputs: inputs.as_ref(),
         };
         let prepared = apply::prepare(
             ApplyProject {

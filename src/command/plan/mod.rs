@@ -12,7 +12,6 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::plan::archive::Archive;
 use crate::plan::planner::{AskedTools, Commits};
 use crate::plan::{LeftBehind, SavedPlan, SavedPolicies};
-use crate::project::stack::StackIndex;
 use crate::run::policies::LoadedPolicies;
 
 pub struct Planned {
@@ -63,21 +62,5 @@ impl Context {
         })?;
         let is_any = !policies.attached.policies_of_stacks().is_empty();
         Ok(is_any.then_some(policies))
-    }
-
-    /// Warns of stacks with inputs: their tools are asked without them.
-    pub fn warn_of_inputs(&self, stacks: impl Iterator<Item = StackIndex>) {
-        let has_inputs = |stack: &StackIndex| {
-            let directory = self.project.stacks[*stack].path.directory();
-            let scope = self.project.scopes.get(directory);
-            scope.is_some_and(|scope| !scope.inputs.is_empty())
-        };
-        let stacks: Vec<StackIndex> = stacks.filter(has_inputs).collect();
-        if !stacks.is_empty() {
-            self.notices.warning(&format!(
-                "`orch plan` and `orch apply` do not pass on the inputs of {}; `orch run --enable-sharing` does",
-                self.names(&stacks)
-            ));
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Outputs of stacks as variables of others, in `orch run --enable-sharing`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::show_missing;
 use crate::context::Context;
@@ -22,7 +22,7 @@ pub(super) fn environments(context: &mut Context, run: &PreparedRun) -> Result<S
     }
     let mut problems = Vec::new();
     let inputs = RunInputs::find(&context.project, &run.sequence, &mut problems);
-    let sources = inputs.sources();
+    let sources: BTreeSet<StackIndex> = inputs.sources().iter().map(|it| it.stack).collect();
     context.problems.diagnostics.append(&mut problems);
     let (known, problems) = context.in_generations(|context| {
         let sources = sources.iter().copied();
@@ -62,7 +62,7 @@ pub(super) fn note_unread(context: &Context, shared: &SharedInputs<'_>) {
         ));
     }
     for (stack, input) in shared.mocked() {
-        let path = &stacks[stack].path;
+        let path = &stacks[*stack].path;
         context.notices.note(&format!(
             "`{path}` ran with the mock of its input `{input}`"
         ));

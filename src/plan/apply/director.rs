@@ -17,12 +17,14 @@ use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::{ACTION, SHOWN_FILE};
 use crate::plan::entry::{AskedAction, PlannedAction};
+use crate::plan::inputs::{KnownOutputs, StackInputs};
 use crate::plan::protection::{DestroyedPart, Guard};
 use crate::plan::upstream::{Upstream, outputs_digest};
 use crate::project::stack::StackIndex;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
 use crate::run::execute::{Task, UpcomingStep};
+use crate::run::sharing::read_outputs;
 use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
@@ -34,6 +36,10 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
     pub(super) updated: UpdatedStacks<'p>,
+    /// The inputs of stacks, if any has some.
+    pub(super) inputs: Option<&'a StackInputs<'p>>,
+    /// The outputs that were read for inputs.
+    pub(super) outputs: KnownOutputs,
     /// The stacks applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
     pub(super) destroyed: BTreeSet<StackIndex>,
@@ -255,6 +261,28 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
     }
 }
 
+impl ApplyDirector<'_, '_> {
+    /// Evaluates the inputs of a stack, once its turn has read all outputs for them.
+    fn set_variables(&mut self, number: usize) -> Result<(), Failure> {
+        let turn = &mut self.turns[number];
+        let (Some(inputs), Some(here)) = (self.inputs, turn.stack.stack.here()) else {
+            return Ok(());
+        };
+        if turn.attempt.variables.is_some() {
+            return Ok(());
+        }
+        for position in inputs.needed(here) {
+            if !self.outputs.has(inputs, position) {
+                let outputs = read_outputs(&turn.input_file(position));
+                self.outputs.set(inputs, position, outputs);
+            }
+        }
+        let found = inputs.variables(here, &self.outputs, |_| false);
+        turn.attempt.variables = Some(found.map_err(Failure::NotStarted)?.variables);
+        Ok(())
+    }
+}
+
 type RecordedOutputs = BTreeMap<String, String>;
 
 impl ApplyDirector<'_, '_> {
@@ -335,12 +363,23 @@ impl Director for ApplyDirector<'_, '_> {
                 ..ApplyAttempt::default()
             };
         }
+        if self.turns[number].attempt.course != ApplyMode::Nothing
+            && !self.turns[number].attempt.is_unconfirmed
+        {
+            if let (ApplyStepRole::Input(position), Some(inputs)) =
+                (self.turns[number].roles[step.step], self.inputs)
+            {
+                return Ok(!self.outputs.has(inputs, position));
+            }
+            self.set_variables(number)?;
+        }
         let turn = &self.turns[number];
         let course = turn.attempt.course;
         // Even if nothing is done, conditions may need its outputs.
         let reads_outputs = course == ApplyMode::Nothing && turn.stack.checks.needs_outputs;
         match turn.roles[step.step] {
             _ if turn.attempt.is_unconfirmed => Ok(false),
+            ApplyStepRole::Input(_) => Ok(false),
             ApplyStepRole::Check => self.check_after(number).map(|()| false),
             ApplyStepRole::Driver(StepRole::Validate) => Ok(false),
             ApplyStepRole::Driver(StepRole::Init) if reads_outputs => Ok(turn.needs_init()),
@@ -378,6 +417,12 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn amend(&self, turn: TurnIndex, task: &mut Task) {
         let turn = &self.turns[turn.get()];
+        // What only prints gets no values.
+        if task.answer.is_none()
+            && let Some(variables) = &turn.attempt.variables
+        {
+            task.environment.extend(variables.clone());
+        }
         if turn.is_recreated {
             let action = turn.asked.word().to_owned();
             task.environment.insert(ACTION.to_owned(), Some(action));
@@ -394,6 +439,9 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
+        if self.turns[number].has_acted {
+            self.outputs.forget(&self.turns[number].path);
+        }
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {
             Outcome::Succeeded => true,

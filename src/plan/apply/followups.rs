@@ -3,7 +3,6 @@
 //!
 //! The user never saw a plan for these turns, so an approval covers any change that they make. None
 //! of them destroys its stack. This module does not know who adds them.
-//! destroys its stack. This module does not know who adds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -120,6 +119,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,
             is_late: false,
+            is_mocked: false,
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         };
@@ -132,12 +132,17 @@ impl<'p> ApplyFollowUps<'_, 'p> {
         }
     }
 
-    pub(super) fn steps(&self, turn: &ApplyTurn<'_>) -> Vec<(ApplyStepRole, Step)> {
-        let mut planned: Vec<(ApplyStepRole, Step)> =
-            steps(turn, Path::new(""), &[], self.keeps_state)
-                .iter()
-                .map(|it| (it.role, it.step()))
-                .collect();
+    pub(super) fn steps(&self, turn: &ApplyTurn<'p>) -> Vec<(ApplyStepRole, Step)> {
+        let mut planned: Vec<(ApplyStepRole, Step)> = steps(
+            turn,
+            self.codes.inputs,
+            Path::new(""),
+            &[],
+            self.keeps_state,
+        )
+        .iter()
+        .map(|it| (it.role, it.step(self.codes.inputs)))
+        .collect();
         let stack = turn.stack.stack.here();
         let problem = stack.and_then(|it| self.stacks[it.get()].problem.as_ref());
         if problem.is_some() {

@@ -33,6 +33,7 @@ use super::ask::{attempts_of, folder_of, limits};
 use super::code::{PlanCode, PlanStack};
 use super::commands::{CannotAsk, CommandPreparation, PLAN_FILE};
 use super::entry::AskedAction;
+use super::inputs::KnownOutputs;
 use super::order::{OperationOrder, StackWork};
 use super::planned::PlannedOrder;
 use super::succession::LeavingUser;
@@ -77,6 +78,8 @@ pub struct ApplyStack<'p> {
     pub may_destroy_resources: bool,
     /// Whether it is destroyed right before it is applied if its triggers have changed by then.
     pub is_late: bool,
+    /// Whether it was planned with mocks of its inputs.
+    pub is_mocked: bool,
     /// The stacks with a new generation in this plan that its environment is computed from.
     pub generations: BTreeSet<StackIndex>,
     /// For an old generation: the stacks that must be applied before it is destroyed.
@@ -239,6 +242,8 @@ pub fn prepare<'a, 'p>(
             changed,
             upstream,
             updated: UpdatedStacks::new(project, references),
+            inputs: codes.inputs,
+            outputs: KnownOutputs::default(),
             applied: BTreeMap::new(),
             destroyed: BTreeSet::new(),
             kept: Vec::new(),

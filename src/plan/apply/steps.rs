@@ -2,12 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::turn::{ApplyStepRole, ApplyTurn};
 use super::{ApplyStack, TurnChecks};
 use crate::driver::{PlanKind, StepPlan, StepRole};
 use crate::plan::ask::is_partial;
+use crate::plan::code::PlanStack;
 use crate::plan::commands::{CommandPreparation, step_of};
+use crate::plan::entry::AskedAction;
+use crate::plan::inputs::{InputSource, StackInputs};
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step};
 
@@ -20,8 +24,12 @@ pub(super) struct PlannedStep<'p> {
 }
 
 impl PlannedStep<'_> {
-    pub(super) fn step(&self) -> Step {
+    pub(super) fn step(&self, inputs: Option<&StackInputs<'_>>) -> Step {
         match (&self.command, self.role) {
+            (Some(_), ApplyStepRole::Input(position)) if let Some(inputs) = inputs => {
+                let name = inputs.step_name(position);
+                Step::CommandWith(name.into(), Arc::default())
+            }
             (Some(command), _) => step_of(command),
             (None, ApplyStepRole::Confirm) => Step::Confirmation,
             (None, _) => Step::Check,
@@ -32,6 +40,7 @@ impl PlannedStep<'_> {
 /// Returns the steps of a turn. Its tool writes a plan file; `plan` gets the extra arguments.
 pub(super) fn steps<'p>(
     state: &ApplyTurn<'p>,
+    inputs: Option<&StackInputs<'p>>,
     plan_file: &Path,
     extra: &[OsString],
     keeps_state: bool,
@@ -71,7 +80,16 @@ pub(super) fn steps<'p>(
     };
     let is_confirmed = keeps_state && state.operation != Operation::Plan;
     let is_checked = has_postconditions && state.operation != Operation::Destroy;
-    let before = before.into_iter().map(of_driver);
+    let needed = inputs.zip(state.stack.stack.here());
+    let needed = needed.map(|(inputs, here)| (inputs, inputs.needed(here)));
+    let reading = needed.into_iter().flat_map(|(inputs, positions)| {
+        let of_position = |position| PlannedStep {
+            role: ApplyStepRole::Input(position),
+            command: Some(inputs.source(position).command),
+        };
+        positions.into_iter().map(of_position)
+    });
+    let before = reading.chain(before.into_iter().map(of_driver));
     let confirmed = is_confirmed.then(|| without(ApplyStepRole::Confirm));
     let acting = acting.into_iter().map(of_driver);
     let checked = is_checked.then(|| without(ApplyStepRole::Check));
@@ -80,9 +98,9 @@ pub(super) fn steps<'p>(
 }
 
 /// Returns the steps of a turn with their commands; `None` if there are problems.
-pub(super) fn commands(
-    preparation: &mut CommandPreparation<'_, '_>,
-    state: &mut ApplyTurn<'_>,
+pub(super) fn commands<'p>(
+    preparation: &mut CommandPreparation<'_, 'p>,
+    state: &mut ApplyTurn<'p>,
     extra: &[OsString],
     keeps_state: bool,
 ) -> Option<Steps> {
@@ -90,9 +108,21 @@ pub(super) fn commands(
     let place = preparation.place(stack, &driver, state.asked, state.folder.clone())?;
     state.initialized = place.initialized().map(Path::to_owned);
     let mut all = Vec::new();
-    for planned in steps(state, &place.plan_file(), extra, keeps_state) {
-        let step = planned.step();
+    let inputs = preparation.inputs();
+    for planned in steps(state, inputs, &place.plan_file(), extra, keeps_state) {
+        let step = planned.step(inputs);
         let task = match planned.command {
+            Some(command)
+                if let (ApplyStepRole::Input(position), Some(inputs)) = (planned.role, inputs) =>
+            {
+                let InputSource { stack, driver, .. } = inputs.source(position);
+                let (stack, folder) = (PlanStack::Here(stack), state.folder.clone());
+                let of_source = preparation.place(stack, &driver, AskedAction::Read, folder)?;
+                Some(Task {
+                    answer: Some(state.input_file(position)),
+                    ..preparation.command(command, &of_source)?
+                })
+            }
             Some(command) => Some(preparation.command(command, &place)?),
             None => None,
         };

@@ -12,6 +12,7 @@ use crate::plan::code::PlanCode;
 use crate::plan::commands::{ACTION, OUTPUTS_FILE};
 use crate::plan::entry::{AskedAction, allowed};
 use crate::project::driver::DriverStep;
+use crate::project::environment::Environment;
 use crate::project::stack::StackMode;
 use crate::run::event::Failure;
 use crate::run::execute::Task;
@@ -20,6 +21,8 @@ use crate::run::turn::Operation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApplyStepRole {
+    /// Reads outputs for the inputs of the stack, given the position of their source.
+    Input(usize),
     Driver(StepRole),
     Confirm,
     Check,
@@ -63,6 +66,8 @@ pub(super) struct ApplyAttempt {
     pub(super) is_work: Option<bool>,
     pub(super) has_failed_checks: bool,
     pub(super) is_unconfirmed: bool,
+    /// The inputs of the stack as variables, once they are read.
+    pub(super) variables: Option<Environment>,
     /// Whether only the approval of destroyed resources is missing.
     pub(super) refuses_destroy: bool,
     /// Whether nothing is destroyed: an old generation is kept, or nothing replaces the stack.
@@ -117,7 +122,10 @@ impl<'p> ApplyTurn<'p> {
             operation != Operation::Plan && stack.shown.action.is_some() && is_shown_half;
         ApplyTurn {
             has_plan: stack.has_plan && is_shown,
-            is_as_shown: is_shown && (stack.has_plan || stack.driver.tool.is_none()),
+            // No mock is ever applied.
+            is_as_shown: is_shown
+                && !stack.is_mocked
+                && (stack.has_plan || stack.driver.tool.is_none()),
             path: codes.path(stack.stack).clone(),
             stack,
             operation,
@@ -194,6 +202,11 @@ impl ApplyTurn<'_> {
             && self.stack.recorded.is_none()
     }
 
+    /// Returns the file that the outputs of a source are printed to.
+    pub(super) fn input_file(&self, position: usize) -> PathBuf {
+        self.folder.join(format!("input-{position}.json"))
+    }
+
     pub(super) fn needs_init(&self) -> bool {
         let path = self.initialized.as_ref();
         path.is_some_and(|path| path.symlink_metadata().is_err())
@@ -239,7 +252,9 @@ impl ApplyTurn<'_> {
     pub(super) fn task(&self, step: usize) -> Result<Task, Failure> {
         let tasks = self.followup.as_ref().and_then(|it| it.tasks.as_ref());
         let before = self.roles[..step].iter();
-        let number = before.filter(|role| matches!(role, ApplyStepRole::Driver(_)));
+        let has_command =
+            |role: &&ApplyStepRole| !matches!(role, ApplyStepRole::Confirm | ApplyStepRole::Check);
+        let number = before.filter(has_command);
         let found = tasks.and_then(|tasks| tasks.as_ref().ok()?.get(number.count()));
         let missing = || Failure::NotStarted("its command is unknown".to_owned());
         let mut task = found.cloned().ok_or_else(missing)?;

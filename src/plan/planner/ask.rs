@@ -2,78 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tempfile::TempDir;
-
 use super::PlanRequest;
 use super::entries::OpenQuestion;
+use super::outputs::OutputReader;
+use super::tools::{Ask, AskRun, AskedRun, EndedOutput, NO_FOLDER};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::{ChangedPlan, DriverAnswer, PlanKind};
-use crate::error::{Error, ErrorContext as _, Result};
+use crate::error::{ErrorContext as _, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
-use crate::plan::ask::{self, AskOptions, PreparedQuestions, ToolQuestion};
+use crate::plan::PLAN_FILE;
+use crate::plan::ask::{self, AskOptions, ToolQuestion};
 use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
-use crate::plan::{CannotAsk, PLAN_FILE, Purpose};
-use crate::record::journal::BaseRecord;
-use crate::record::logs::{LogReader, Logs};
-use crate::run::event::{Ending, Outcome, RunSummary};
+use crate::plan::inputs::KnownOutputs;
+use crate::record::logs::LogReader;
+use crate::run::event::Outcome;
 use crate::run::execute::Task;
 use crate::run::request::new_id;
+use crate::run::sharing::InputVariables;
 use crate::selection::select::Query;
-
-/// The error if the folder for answers and plans cannot be created.
-pub const NO_FOLDER: &str = "failed to make room for the plans";
-
-/// Runs the tools' commands and shows failures. The planner decides which tools to ask.
-pub trait Ask {
-    /// Runs the tools and returns how each ended. Fails if the run cannot begin.
-    fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun>;
-
-    /// Describes a tool's failure, with the first error that it printed.
-    fn why_failed(&self, ending: &Ending, stack: &StackPath, logs: Option<&Logs>) -> String;
-
-    fn failure(&self, ending: &Ending) -> Option<String>;
-
-    /// Shows a tool's failure in a stack, with its output. Fails if the log cannot be read.
-    fn show_log(
-        &self,
-        stack: &StackPath,
-        why: &str,
-        log: Option<io::Result<LogReader>>,
-    ) -> Result<()>;
-
-    fn refuse(&self, context: &Context, cannot: CannotAsk) -> Error;
-}
-
-pub struct AskRun<'a> {
-    pub id: &'a str,
-    pub origin: RunOrigin,
-    pub jobs: NonZeroUsize,
-    pub asking: PreparedQuestions,
-}
-
-pub struct AskedRun {
-    pub summary: Arc<RunSummary>,
-    pub output: EndedOutput,
-    /// By turn: the offset of the plan in its log, unless it is 0.
-    pub starts: BTreeMap<usize, u64>,
-}
-
-pub struct EndedOutput {
-    pub logs: Option<Logs>,
-    /// Where the logs are, if they are not kept.
-    pub temporary: Option<TempDir>,
-}
-
-impl EndedOutput {
-    pub fn is_kept(&self) -> bool {
-        self.logs.is_some() && self.temporary.is_none()
-    }
-}
+use crate::state::document::Document;
 
 pub struct AskedTools {
     pub id: String,
@@ -83,6 +34,10 @@ pub struct AskedTools {
     turns: BTreeMap<StackPath, EndedTurn>,
     /// The folder of all rounds, removed on drop.
     folder: Option<PrivateFolder>,
+    /// The outputs that were read for inputs.
+    outputs: KnownOutputs,
+    /// The inputs that stacks were planned with mocks of.
+    mocked: BTreeMap<StackPath, Vec<String>>,
 }
 
 struct AskRound {
@@ -140,7 +95,14 @@ impl AskedTools {
             rounds: Vec::new(),
             turns: BTreeMap::new(),
             folder: None,
+            outputs: KnownOutputs::default(),
+            mocked: BTreeMap::new(),
         }
+    }
+
+    /// Returns the inputs of a stack that it was planned with mocks of.
+    pub fn mocked(&self, stack: &StackPath) -> &[String] {
+        self.mocked.get(stack).map_or(&[], Vec::as_slice)
     }
 
     /// Drops an answer so that its tool is asked again. Failures are kept.
@@ -224,11 +186,13 @@ fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Opti
     Some((question, backend.clone()))
 }
 
-/// Asks the tools of all stacks whose questions have not been asked before.
+/// Asks the tools of all stacks whose questions have not been asked before. Stacks whose inputs have no
+/// value are not asked: why is their answer.
 pub(super) fn ask<'p>(
     context: &'p Context,
     request: &PlanRequest<'_>,
     query: &Query,
+    document: Option<&Document>,
     needs: &[OpenQuestion<'_, 'p>],
     removed: RemovedQuestions<'_, 'p>,
     earlier: AskedTools,
@@ -252,12 +216,29 @@ pub(super) fn ask<'p>(
             environments: &environments,
         },
         removed: removed.codes,
+        inputs: None,
     };
     let of_project = needs.iter().filter_map(question);
     let questions = of_project
         .chain(removed.questions)
         .filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
-    let (questions, backends): (Vec<ToolQuestion<'_>>, Vec<Option<String>>) = questions.unzip();
+    let mut questions: Vec<(ToolQuestion<'_>, Option<String>)> = questions.collect();
+    let reader = OutputReader::new(context, request, document, query);
+    let stacks = questions.iter().filter_map(|(it, _)| it.stack.here());
+    let mut inputs = reader.inputs(stacks, &mut asked.outputs)?;
+    questions.retain(|(question, _)| {
+        let of_stack = question.stack.here().and_then(|it| inputs.get_mut(&it));
+        match of_stack {
+            Some(Err(why)) => {
+                let path = codes.path(question.stack).clone();
+                asked.answers.insert(path, Err(std::mem::take(why)));
+                false
+            }
+            Some(Ok(_)) | None => true,
+        }
+    });
+    let (questions, backends): (Vec<ToolQuestion<'_>>, Vec<Option<String>>) =
+        questions.into_iter().unzip();
     if questions.is_empty() {
         return Ok(asked);
     }
@@ -275,10 +256,24 @@ pub(super) fn ask<'p>(
         jobs: request.jobs,
         lock_timeout: request.lock_timeout,
     };
-    let asking = match ask::prepare(codes, &questions, &options) {
+    let mut asking = match ask::prepare(codes, &questions, &options) {
         Ok(asking) => asking,
         Err(cannot) => return Err(request.tools.refuse(context, cannot)),
     };
+    for (question, tasks) in questions.iter().zip(&mut asking.tasks) {
+        let of_stack = question.stack.here().and_then(|it| inputs.remove(&it));
+        let Some(Ok(InputVariables { variables, mocked })) = of_stack else {
+            continue;
+        };
+        if !mocked.is_empty() {
+            let path = codes.path(question.stack).clone();
+            asked.mocked.insert(path, mocked);
+        }
+        // What only prints gets no values.
+        for task in tasks.iter_mut().filter(|task| task.answer.is_none()) {
+            task.environment.extend(variables.clone());
+        }
+    }
     let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
     let run = AskRun {
         id: &asked.id,
@@ -339,12 +334,4 @@ fn plan_of(tasks: &[Task]) -> Option<Task> {
     let mut tasks = tasks.iter();
     let is_plan = |task: &&Task| task.arguments.first().is_some_and(|it| it == "plan");
     tasks.find(is_plan).cloned()
-}
-
-/// How a planning run came about, for its journal.
-#[derive(Clone)]
-pub struct RunOrigin {
-    pub purpose: Purpose,
-    pub base: Option<BaseRecord>,
-    pub is_recorded: bool,
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanRequest;
-use super::ask::{AskEnd, AskRun, AskedTools, RunOrigin};
+use super::ask::{AskEnd, AskedTools};
 use super::entries::Decisions;
 use super::removals::Removals;
 use super::subjects::StacksToPlan;
+use super::tools::{AskRun, RunOrigin};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::Driver;
 use crate::error::Result;
@@ -107,6 +108,7 @@ fn invalid(
             environments: &environments,
         },
         removed: &[],
+        inputs: None,
     };
     let asking = match prepare_validation(codes, &open, &options) {
         Ok(asking) => asking,

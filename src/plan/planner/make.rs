@@ -217,6 +217,9 @@ impl Context {
             stack.is_none_or(|stack| !checks.has_failed(stack))
         });
         entries::add_known(subjects, &blocked, &self.project, &mut entries);
+        for entry in &mut entries {
+            entry.mocked = asked.mocked(&entry.stack).to_vec();
+        }
         removals.add_to(&mut entries, &mut failed);
         self.show_failed_tools(request, &asked, &failed)?;
         let sequence = self.sequence(document, steps, &removed, &entries);
@@ -332,7 +335,8 @@ impl Context {
         find_created_first(self, subjects, recorded, request.options);
         let needs = entries::needs(self, subjects, recorded, request.options);
         let nothing = RemovedQuestions::default();
-        let asked = ask::ask(self, request, query, &needs, nothing, read)?;
+        let document = recorded.map(|recorded| &recorded.document);
+        let asked = ask::ask(self, request, query, document, &needs, nothing, read)?;
         drop(needs);
         let waiting = Waiting {
             request,
@@ -413,7 +417,7 @@ impl Context {
             codes: &of_commands,
             questions,
         };
-        let asked = ask::ask(self, request, query, &[], removed, asked)?;
+        let asked = ask::ask(self, request, query, document, &[], removed, asked)?;
         removals.decide(self, &codes, &asked.answers);
         Ok(asked)
     }

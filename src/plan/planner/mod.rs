@@ -31,13 +31,14 @@ mod saved_facts;
 mod sequence;
 mod subjects;
 mod succession;
+mod tools;
 mod triggers;
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-pub use self::ask::{Ask, AskEnd, AskRun, AskedRun, AskedTools, EndedOutput, NO_FOLDER, RunOrigin};
+pub use self::ask::{AskEnd, AskedTools};
 pub use self::commits::Commits;
 pub use self::left_behind::{refuse_left_behind, warn_of_left_behind};
 pub use self::make::{NewPlan, Planner};
@@ -48,6 +49,7 @@ pub use self::removal_outlook::RemovalOutlook;
 pub use self::removals::{Removal, Removals};
 pub use self::subjects::{Drivers, RecordedState, taken};
 use self::subjects::{StackToPlan, StacksToPlan};
+pub use self::tools::{Ask, AskRun, AskedRun, EndedOutput, NO_FOLDER, RunOrigin};
 use super::entry::PlanOptions;
 use super::{Purpose, RequestedOptions};
 use crate::path::StackPath;

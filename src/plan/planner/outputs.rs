@@ -1,29 +1,38 @@
-//! Reads outputs for conditions, in a run of its own with one turn per stack. The values stay in
-//! memory; the folder that they are printed to is removed at once.
+//! Reads outputs for conditions and for inputs, in a run of its own with one turn per stack. The
+//! values stay in memory; the folder that they are printed to is removed at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::PlanRequest;
-use super::ask::{Ask, AskRun, AskedRun, RunOrigin};
 use super::subjects::Drivers;
+use super::tools::{Ask, AskRun, AskedRun, RunOrigin};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::ask::{AskOptions, NoAnswer, folder_of};
 use crate::plan::checks::{Checker, StackOutputs};
 use crate::plan::code::{PlanCode, StackCode};
+use crate::plan::commands::OUTPUTS_FILE;
+use crate::plan::inputs::{KnownOutputs, StackInputs};
 use crate::plan::read_outputs::{
-    OutputSource, lacks_state, no_outputs, prepare, printed, refreshed,
+    OutputPrinting, OutputSource, lacks_state, no_outputs, prepare, printed, refreshed,
 };
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
+use crate::run::sharing::{InputVariables, read_outputs};
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
 const MAX_SHOWN: usize = 10;
+
+/// Why there are no outputs, if their command failed.
+const FAILED: &str = "the command that prints them failed";
+
+/// Why there are no outputs, if the state has no entry for their stack.
+const NEVER_APPLIED: &str = "the stack was never applied";
 
 pub struct OutputReader<'l> {
     pub context: &'l Context,
@@ -50,6 +59,26 @@ impl<'l> OutputReader<'l> {
     }
 }
 
+impl Context {
+    /// Finds the inputs of some stacks; `None` if they have none. Fails if the backend or the stack of an
+    /// input does not exist.
+    pub fn stack_inputs(
+        &self,
+        stacks: impl Iterator<Item = StackIndex>,
+        document: Option<&Document>,
+    ) -> Result<Option<StackInputs<'_>>> {
+        let project = &self.project;
+        let drivers = Drivers::new(self, document);
+        let mut problems = Vec::new();
+        let inputs = StackInputs::find(project, stacks, |it| drivers.of(it), &mut problems);
+        if problems.is_empty() {
+            return Ok(inputs);
+        }
+        self.notices.annotated(&problems, &project.sources);
+        Err(ExitStatus::Configuration.into())
+    }
+}
+
 impl OutputReader<'_> {
     /// Reads the outputs of stacks. Conditions that need those of a failed tool cannot be
     /// evaluated.
@@ -62,7 +91,7 @@ impl OutputReader<'_> {
                 (None, Some(driver)) => readable.push(OutputSource {
                     stack,
                     driver,
-                    is_refreshed: false,
+                    printing: OutputPrinting::Driver,
                 }),
                 (why, _) => {
                     let why = why.unwrap_or_default();
@@ -82,6 +111,106 @@ impl OutputReader<'_> {
         sources: &[OutputSource<'p>],
         checker: &mut Checker<'_>,
     ) -> Result<Vec<OutputSource<'p>>> {
+        let mut unwritten = Vec::new();
+        let PrintedOutputs { folder, ended } = self.print(sources)?;
+        for (number, ended) in ended {
+            let source = &sources[number];
+            let is_refreshed = matches!(source.printing, OutputPrinting::Refresh);
+            let folder = folder_of(folder.path(), number);
+            let values = ended.map(|()| match is_refreshed {
+                true => refreshed(&folder),
+                false => printed(&source.driver, &folder).map_err(NoAnswer::from),
+            });
+            let mode = self.context.project.stacks[source.stack].mode;
+            let outputs = match values {
+                Ok(Ok(values)) if !is_refreshed && lacks_state(&source.driver, mode, &values) => {
+                    unwritten.push(OutputSource {
+                        printing: OutputPrinting::Refresh,
+                        ..source.clone()
+                    });
+                    continue;
+                }
+                Ok(Ok(values)) => StackOutputs::Values(Arc::new(values)),
+                Ok(Err(problem)) => StackOutputs::Unreadable(problem.to_string()),
+                Err(why) => StackOutputs::Unreadable(why),
+            };
+            checker.set(source.stack, outputs);
+        }
+        Ok(unwritten)
+    }
+
+    /// Evaluates the inputs of those stacks that have some, from outputs that are known or read now. An
+    /// input has its mock if its outputs come from a stack that was never applied.
+    pub(super) fn inputs(
+        &self,
+        stacks: impl Iterator<Item = StackIndex>,
+        known: &mut KnownOutputs,
+    ) -> Result<BTreeMap<StackIndex, std::result::Result<InputVariables, String>>> {
+        let project = &self.context.project;
+        let stacks: Vec<StackIndex> = stacks.collect();
+        let found = self
+            .context
+            .stack_inputs(stacks.iter().copied(), self.document)?;
+        let Some(inputs) = found else {
+            return Ok(BTreeMap::new());
+        };
+        let drivers = Drivers::new(self.context, self.document);
+        self.read_inputs(&inputs, &stacks, known)?;
+        let may_mock = |source: StackIndex| match self.document {
+            Some(_) => drivers.entry(source).is_none(),
+            None => known.are_empty(&project.stacks[source].path),
+        };
+        let with_inputs = stacks
+            .into_iter()
+            .filter(|it| !inputs.needed(*it).is_empty());
+        let all = with_inputs.map(|stack| (stack, inputs.variables(stack, known, may_mock)));
+        Ok(all.collect())
+    }
+
+    /// Reads the outputs that some stacks need for their inputs and that are not known yet. Those of a
+    /// stack that was never applied are not read.
+    fn read_inputs(
+        &self,
+        inputs: &StackInputs<'_>,
+        stacks: &[StackIndex],
+        known: &mut KnownOutputs,
+    ) -> Result<()> {
+        let needed = stacks.iter().flat_map(|stack| inputs.needed(*stack));
+        let mut positions: BTreeSet<usize> = needed.collect();
+        positions.retain(|position| !known.was_read(inputs, *position));
+        let drivers = Drivers::new(self.context, self.document);
+        let is_absent = |position: &usize| {
+            let source = inputs.source(*position).stack;
+            self.document.is_some() && drivers.entry(source).is_none()
+        };
+        let (absent, positions): (Vec<usize>, Vec<usize>) =
+            positions.into_iter().partition(is_absent);
+        for position in absent {
+            known.set(inputs, position, Err(NEVER_APPLIED.to_owned()));
+        }
+        if positions.is_empty() {
+            return Ok(());
+        }
+        let sources = positions.iter().map(|position| {
+            let source = inputs.source(*position);
+            OutputSource {
+                stack: source.stack,
+                driver: source.driver,
+                printing: OutputPrinting::Command(source.command),
+            }
+        });
+        let PrintedOutputs { folder, ended } = self.print(&sources.collect::<Vec<_>>())?;
+        for (number, ended) in ended {
+            let folder = folder_of(folder.path(), number);
+            let outputs = ended.and_then(|()| read_outputs(&folder.join(OUTPUTS_FILE)));
+            known.set(inputs, positions[number], outputs);
+        }
+        Ok(())
+    }
+
+    /// Runs the commands that print outputs. Returns, by the positions of the sources, whether each
+    /// succeeded, or that it failed. Shows the output of failed ones.
+    fn print(&self, sources: &[OutputSource<'_>]) -> Result<PrintedOutputs> {
         let context = self.context;
         let project = &context.project;
         let id = new_id(&project.root);
@@ -94,6 +223,7 @@ impl OutputReader<'_> {
                 environments: &environments,
             },
             removed: &[],
+            inputs: None,
         };
         let options = AskOptions {
             run: &id,
@@ -120,55 +250,36 @@ impl OutputReader<'_> {
             return Err(ExitStatus::Run(summary.exit_status()).into());
         }
         let mut n_shown = 0;
-        let mut unwritten = Vec::new();
+        let mut ended = Vec::with_capacity(sources.len());
         for ending in &summary.endings {
             let number = ending.turn.get();
-            let source = &sources[number];
-            let of_stack = &project.stacks[source.stack];
-            let path = &of_stack.path;
-            let outputs = if ending.outcome == Outcome::Succeeded {
-                let folder = folder_of(folder.path(), number);
-                let values = if source.is_refreshed {
-                    refreshed(&folder)
-                } else {
-                    printed(&source.driver, &folder).map_err(NoAnswer::from)
-                };
-                match values {
-                    Ok(values)
-                        if !source.is_refreshed
-                            && lacks_state(&source.driver, of_stack.mode, &values) =>
-                    {
-                        unwritten.push(OutputSource {
-                            is_refreshed: true,
-                            ..*source
-                        });
-                        continue;
-                    }
-                    Ok(values) => StackOutputs::Values(Arc::new(values)),
-                    Err(problem) => StackOutputs::Unreadable(problem.to_string()),
-                }
-            } else {
-                let why = self
-                    .tools
-                    .failure(ending)
-                    .unwrap_or_else(|| "its tool was not asked".to_owned());
-                n_shown += 1;
-                if n_shown <= MAX_SHOWN {
-                    let logs = output.logs.as_ref();
-                    let log = logs.and_then(|logs| {
-                        let log = logs.reader(number + 1, path.as_str(), ending.attempts);
-                        log.transpose()
-                    });
-                    self.tools.show_log(
-                        path,
-                        &format!("its outputs cannot be read: {why}"),
-                        log,
-                    )?;
-                }
-                StackOutputs::Unreadable("the command that prints them failed".to_owned())
-            };
-            checker.set(source.stack, outputs);
+            if ending.outcome == Outcome::Succeeded {
+                ended.push((number, Ok(())));
+                continue;
+            }
+            let path = &project.stacks[sources[number].stack].path;
+            let why = self
+                .tools
+                .failure(ending)
+                .unwrap_or_else(|| "its tool was not asked".to_owned());
+            n_shown += 1;
+            if n_shown <= MAX_SHOWN {
+                let logs = output.logs.as_ref();
+                let log = logs.and_then(|logs| {
+                    let log = logs.reader(number + 1, path.as_str(), ending.attempts);
+                    log.transpose()
+                });
+                self.tools
+                    .show_log(path, &format!("its outputs cannot be read: {why}"), log)?;
+            }
+            ended.push((number, Err(FAILED.to_owned())));
         }
-        Ok(unwritten)
+        Ok(PrintedOutputs { folder, ended })
     }
+}
+
+struct PrintedOutputs {
+    /// Has a folder for each source that succeeded; removed on drop.
+    folder: PrivateFolder,
+    ended: Vec<(usize, std::result::Result<(), String>)>,
 }

@@ -101,6 +101,7 @@ impl Context {
             self,
             request,
             query,
+            Some(&recorded.document),
             &needs,
             RemovedQuestions::default(),
             read,

@@ -431,6 +431,7 @@ impl<'d> Removals<'d> {
                 after: WorkBefore::default(),
                 blocked,
                 replaced_if: Vec::new(),
+                mocked: Vec::new(),
                 previous_path: None,
                 generation: None,
                 source_commit: seen.or_else(|| applied?.commit.clone()),

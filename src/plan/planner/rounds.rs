@@ -39,6 +39,7 @@ impl Context {
             recorded_entries,
             checks,
         } = waiting;
+        let document = recorded.map(|recorded| &recorded.document);
         while subjects.all.iter().any(|subject| subject.is_waiting) {
             let places = self.places(subjects, recorded_entries, &asked);
             asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
@@ -49,7 +50,7 @@ impl Context {
             checks.decide_waiting(subjects, &settled)?;
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
-            asked = ask::ask(self, request, query, &needs, nothing, asked)?;
+            asked = ask::ask(self, request, query, document, &needs, nothing, asked)?;
         }
         Ok(asked)
     }
@@ -96,7 +97,7 @@ impl Context {
             find_created_first(self, subjects, recorded, request.options);
             let needs = entries::needs(self, subjects, recorded, request.options);
             let nothing = RemovedQuestions::default();
-            asked = ask::ask(self, request, query, &needs, nothing, asked)?;
+            asked = ask::ask(self, request, query, document, &needs, nothing, asked)?;
         }
     }
 }

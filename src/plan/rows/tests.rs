@@ -19,6 +19,7 @@ pub(in crate::plan) fn entry(stack: &str, action: PlannedAction) -> PlanEntry {
         after: WorkBefore::default(),
         blocked: None,
         replaced_if: Vec::new(),
+        mocked: Vec::new(),
         previous_path: None,
         generation: None,
         source_commit: None,

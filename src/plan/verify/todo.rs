@@ -64,6 +64,7 @@ impl ToDestroy<'_> {
             triggered_by: BTreeMap::new(),
             may_destroy_resources: true,
             is_late: false,
+            is_mocked: false,
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         }
@@ -360,6 +361,7 @@ fn todo<'p>(
                 && !destroys
                 && driver.has(DriverStep::Destroy)
                 && !creates_first(project, stack),
+            is_mocked: !entry.mocked.is_empty(),
             generations: BTreeSet::new(),
             leaving: Vec::new(),
         });

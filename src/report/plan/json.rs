@@ -96,6 +96,8 @@ struct EntryJson<'a> {
     blocked: Option<&'a str>,
     /// The stacks and outputs that replace it if they change during the apply.
     replaced_if: &'a [String],
+    /// The inputs whose mocks it was planned with.
+    mocked_inputs: &'a [String],
     changes: Option<ChangeCounts>,
     resources: Vec<ResourceJson<'a>>,
     source_commit: Option<&'a str>,
@@ -204,6 +206,7 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
         conditional_on_more: conditional && entry.after.has_more,
         blocked: entry.blocked.as_deref(),
         replaced_if: &entry.replaced_if,
+        mocked_inputs: &entry.mocked,
         changes: entry.counts,
         resources: entry
             .resources

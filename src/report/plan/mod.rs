@@ -130,6 +130,9 @@ fn reason(entry: &PlanEntry) -> String {
         entry.reason.text.clone()
     };
     text += &replaced_if(entry);
+    if !entry.mocked.is_empty() {
+        text += &format!("; planned with mocks of {}", entry.mocked.join(", "));
+    }
     if entry.is_provisional() || !entry.is_planned {
         text += &format!("; planned again after {}", named(entry));
     }

@@ -13,6 +13,7 @@ mod file;
 mod followed;
 mod foreseen;
 mod hidden;
+mod inputs;
 mod job_results;
 mod jobs;
 mod left_out;
@@ -37,8 +38,8 @@ use serde_json::Value;
 use crate::support::{Repository, Sandbox};
 
 /// What the drivers run: it manages one file of the folder `world` for each stack. What is wanted stands in
-/// the file `want` of the stack; the file `uses` names a stack whose file it needs besides. A file of the
-/// folder `hooks` comes first, if there is one for the step and the stack.
+/// the file `want` of the stack, and in its input `id`; the file `uses` names a stack whose file it needs
+/// besides. A file of the folder `hooks` comes first, if there is one for the step and the stack.
 const TOOL: &str = r#"
 world=$ORCH_ROOT/../world
 name=$ORCH_STACK_NAME
@@ -55,7 +56,7 @@ plan)
     [ -e "$world/$name" ] || { echo '{"exists":false}' > "$ORCH_ANSWER"; exit 0; }
     answers '{"remove":1}'
   fi
-  wanted=$(cat want)
+  wanted=$(cat want)$TF_VAR_id
   [ ! -e uses ] || wanted=$wanted:$(cat "$world/$(cat uses)") || exit 1
   printf %s "$wanted" > "$ORCH_PLAN_FILE"
   echo "would make $wanted"

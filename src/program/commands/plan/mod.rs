@@ -290,7 +290,6 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
     let query = context.ask(|context| context.query(filters))?;
     let selection = context.planned_selection(request, &query);
     context.check_cycles(CyclesAre::ErrorsWithin(&selection));
-    context.warn_of_inputs(selection.stacks());
     // Destroyed and refreshed stacks have no conditions to check.
     if request.options.mode == PlanMode::Normal {
         context.check_conditions(selection.stacks());

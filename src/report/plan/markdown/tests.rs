@@ -37,6 +37,7 @@ fn entry(path: &str, action: PlannedAction, reason: &str) -> PlanEntry {
         after: WorkBefore::default(),
         blocked: None,
         replaced_if: Vec::new(),
+        mocked: Vec::new(),
         previous_path: None,
         generation: None,
         source_commit: None,
