@@ -8,6 +8,7 @@ mod conditional;
 mod destroy;
 mod drift;
 mod drift_followed;
+mod engines;
 mod environment;
 mod file;
 mod followed;
