@@ -100,7 +100,7 @@ pub(crate) fn growth(programs: &Programs) -> Result<()> {
         module_chain: true,
         ..small.clone()
     };
-    print_growth_header("1,000", "10,000");
+    print_growth_header("1,000", "10,000", 12);
     grow(programs, "a module of all stacks", &chain(1), |_| {
         vec![module(0)]
     })?;

@@ -33,7 +33,7 @@ pub(crate) fn trees(programs: &Programs, sizes: &[usize]) -> Result<()> {
         }
     }
     if let [(rows, small), (_, large)] = &*grown {
-        print_growth_header("10,000", "100,000");
+        print_growth_header("10,000", "100,000", 12);
         for ((row, small), large) in rows.iter().zip(small).zip(large) {
             print_growth(&row.name, small.time, large.time);
         }
@@ -122,6 +122,57 @@ pub(crate) fn graphs(programs: &Programs) -> Result<()> {
         let rows = reading(programs, root, selection);
         table::print(&rows, &table::measure(&rows, 5)?);
     }
+    Ok(())
+}
+
+/// Commands that may take no longer than their result grows.
+const GROWING: [&str; 11] = [
+    "list",
+    "list --order --why",
+    "list --format json",
+    "list --changed --base HEAD",
+    "list --tags all",
+    "graph",
+    "graph --data",
+    "graph suggest",
+    "validate",
+    "run --dry-run -- true",
+    "export make --work-order /dev/null -- true",
+];
+
+/// Compares the reading commands on graphs of two sizes.
+pub(crate) fn growth(programs: &Programs) -> Result<()> {
+    let shapes = [
+        ("flat", Shape::Flat),
+        ("tree", Shape::Tree),
+        ("chain", Shape::Chain),
+        ("layers", Shape::Layers),
+        ("one tag", Shape::Tagged),
+    ];
+    print_growth_header("5,000", "10,000", 3);
+    for (name, shape) in shapes {
+        let directory = tempfile::tempdir()?;
+        let mut measured = Vec::new();
+        for stacks in [5000, 10_000] {
+            let root = &directory.path().join(stacks.to_string());
+            let options = Options {
+                files: 0,
+                modules: 0,
+                commits: 1,
+                ..options(shape, stacks)
+            };
+            generate(root, &options)?;
+            let rows = GROWING.map(|command| Row::job(command, programs.orch(root, command)));
+            measured.push(table::measure(&rows, 3)?);
+        }
+        let [small, large] = &*measured else {
+            continue;
+        };
+        for (command, (small, large)) in GROWING.iter().zip(small.iter().zip(large)) {
+            print_growth(&format!("{name}: {command}"), small.time, large.time);
+        }
+    }
+    println!();
     Ok(())
 }
 

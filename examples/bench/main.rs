@@ -81,6 +81,8 @@ enum Subject {
     Trees,
     /// The reading commands on graphs that are hard for some algorithms
     Graphs,
+    /// The reading commands on 5,000 and 10,000 stacks
+    Growth,
     /// `list --changed`
     Changed,
     /// `run`
@@ -125,6 +127,9 @@ fn main() -> Result<()> {
     }
     if only.contains(&Subject::Graphs) {
         commands::graphs(&programs)?;
+    }
+    if only.contains(&Subject::Growth) {
+        commands::growth(&programs)?;
     }
     if only.contains(&Subject::Changed) {
         if programs.has_git {

@@ -73,6 +73,10 @@ pub(crate) enum Shape {
     Chain,
     /// All stacks after the directory /base, which holds as many
     Bipartite,
+    /// Each stack in a directory of the root, with no order between them
+    Flat,
+    /// All stacks have one tag and want all with it; all but the first run after the tag of that
+    Tagged,
     /// Layers of 20 stacks, each after all of the previous layer; every other one is tagged `skip`
     Layers,
 }
@@ -101,6 +105,8 @@ pub(crate) fn generate(root: &Path, options: &Options) -> Result<Vec<String>> {
         Shape::Tree => tree(options, &mut random),
         Shape::Chain => chain(options.stacks),
         Shape::Bipartite => bipartite(options.stacks),
+        Shape::Flat => flat(options.stacks),
+        Shape::Tagged => tagged(options.stacks),
         Shape::Layers => layers(options.stacks),
     };
     write(root, "root.orch.hcl", "orch {\n  root = true\n}\n")?;
@@ -199,6 +205,29 @@ fn relative(from: &str, to: &str) -> String {
         (Some((parent, _)), Some((other, name))) if parent == other => format!("../{name}"),
         _ => format!("/{to}"),
     }
+}
+
+fn flat(stacks: usize) -> Vec<Plan> {
+    let plan = |number: usize| Plan {
+        directory: format!("stack-{number:06}"),
+        ..Plan::default()
+    };
+    (0..stacks).map(plan).collect()
+}
+
+fn tagged(stacks: usize) -> Vec<Plan> {
+    let mut plans = flat(stacks);
+    for plan in &mut plans {
+        plan.tags.push("all".to_owned());
+        plan.wants.push("tag:all".to_owned());
+    }
+    for plan in plans.iter_mut().skip(1) {
+        plan.after.push("tag:first".to_owned());
+    }
+    if let Some(first) = plans.first_mut() {
+        first.tags.push("first".to_owned());
+    }
+    plans
 }
 
 fn chain(stacks: usize) -> Vec<Plan> {
