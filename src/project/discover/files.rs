@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-
-use walkdir::{DirEntry, WalkDir};
 
 use super::names::is_configuration;
 use super::text::{self, CONFIGURATION, TextError, decode, read_text};
@@ -141,15 +139,18 @@ impl TreeIndex {
         })
     }
 
-    /// Returns the entries of a directory, directories last.
+    /// Returns the entries of a directory.
     fn children(&self, directory: &[u8]) -> Vec<(OsString, FileKind)> {
         let names = self.0.get(directory).into_iter().flatten();
-        let mut children: Vec<_> = names
-            .map(|(name, (kind, _))| (os_name(name), *kind))
-            .collect();
-        children.sort_by_key(|(_, kind)| *kind == FileKind::Directory);
-        children
+        let children = names.map(|(name, (kind, _))| (os_name(name), *kind));
+        children.collect()
     }
+}
+
+/// Returns the bytes of a relative path, `/`-separated.
+fn tree_path(path: &Path) -> Vec<u8> {
+    let names = path.iter().map(OsStr::as_encoded_bytes);
+    names.collect::<Vec<_>>().join(&b'/')
 }
 
 #[cfg(unix)]
@@ -296,131 +297,16 @@ impl<'t> SourceTree<'t> {
         decode(content.ok_or_else(|| text::too_large(&CONFIGURATION))?)
     }
 
-    /// Walks through all directories, the files of each before its directories.
-    pub(super) fn walk(&self) -> FileWalk<'_> {
+    /// Returns what is in a directory, in any order.
+    pub(super) fn entries(&self, directory: &Path) -> io::Result<Vec<(OsString, FileKind)>> {
         let Some(listed) = &self.listed else {
-            let directories_last =
-                |a: &DirEntry, b: &DirEntry| a.file_type().is_dir().cmp(&b.file_type().is_dir());
-            let walk = WalkDir::new(self.root).min_depth(1);
-            return FileWalk::Disk(walk.sort_by(directories_last).into_iter());
+            let entries = fs::read_dir(directory)?.map(|entry| {
+                let entry = entry?;
+                Ok((entry.file_name(), FileKind::of(entry.file_type()?)))
+            });
+            return entries.collect();
         };
-        FileWalk::Tree {
-            index: &listed.index,
-            open: vec![OpenDirectory::new(&listed.index, self.root, Vec::new())],
-        }
-    }
-}
-
-/// A walk through the files of a project.
-pub(super) enum FileWalk<'f> {
-    Disk(walkdir::IntoIter),
-    Tree {
-        index: &'f TreeIndex,
-        open: Vec<OpenDirectory>,
-    },
-}
-
-pub(super) struct OpenDirectory {
-    host: PathBuf,
-    relative: Vec<u8>,
-    rest: std::vec::IntoIter<(OsString, FileKind)>,
-}
-
-impl OpenDirectory {
-    fn new(index: &TreeIndex, host: &Path, relative: Vec<u8>) -> Self {
-        OpenDirectory {
-            host: host.to_path_buf(),
-            rest: index.children(&relative).into_iter(),
-            relative,
-        }
-    }
-}
-
-impl FileWalk<'_> {
-    /// Skips the directory that came last, or the rest of the directory of the file that came last.
-    pub(super) fn skip_current_dir(&mut self) {
-        match self {
-            FileWalk::Disk(walk) => walk.skip_current_dir(),
-            FileWalk::Tree { open, .. } => _ = open.pop(),
-        }
-    }
-}
-
-impl Iterator for FileWalk<'_> {
-    type Item = Result<WalkEntry, (Option<PathBuf>, io::Error)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            FileWalk::Disk(walk) => Some(walk.next()?.map(WalkEntry::Disk).map_err(|error| {
-                let path = error.path().map(Path::to_path_buf);
-                let source = error.into_io_error();
-                (path, source.unwrap_or_else(|| io::Error::other("loop")))
-            })),
-            FileWalk::Tree { index, open } => loop {
-                let depth = open.len();
-                let directory = open.last_mut()?;
-                let Some((name, kind)) = directory.rest.next() else {
-                    open.pop();
-                    continue;
-                };
-                let path = directory.host.join(&name);
-                if kind == FileKind::Directory {
-                    let mut relative = directory.relative.clone();
-                    if !relative.is_empty() {
-                        relative.push(b'/');
-                    }
-                    relative.extend(name.as_encoded_bytes());
-                    open.push(OpenDirectory::new(index, &path, relative));
-                }
-                return Some(Ok(WalkEntry::Tree { path, kind, depth }));
-            },
-        }
-    }
-}
-
-pub(super) enum WalkEntry {
-    Disk(DirEntry),
-    Tree {
-        path: PathBuf,
-        kind: FileKind,
-        depth: usize,
-    },
-}
-
-impl WalkEntry {
-    pub(super) fn kind(&self) -> FileKind {
-        match self {
-            WalkEntry::Disk(entry) => FileKind::of(entry.file_type()),
-            WalkEntry::Tree { kind, .. } => *kind,
-        }
-    }
-
-    pub(super) fn name(&self) -> &OsStr {
-        match self {
-            WalkEntry::Disk(entry) => entry.file_name(),
-            WalkEntry::Tree { path, .. } => path.file_name().unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        match self {
-            WalkEntry::Disk(entry) => entry.path(),
-            WalkEntry::Tree { path, .. } => path,
-        }
-    }
-
-    pub(super) fn into_path(self) -> PathBuf {
-        match self {
-            WalkEntry::Disk(entry) => entry.into_path(),
-            WalkEntry::Tree { path, .. } => path,
-        }
-    }
-
-    /// Returns how many directories below the root it is; from 1.
-    pub(super) fn depth(&self) -> usize {
-        match self {
-            WalkEntry::Disk(entry) => entry.depth(),
-            WalkEntry::Tree { depth, .. } => *depth,
-        }
+        let relative = directory.strip_prefix(self.root).unwrap_or(directory);
+        Ok(listed.index.children(&tree_path(relative)))
     }
 }

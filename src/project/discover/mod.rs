@@ -1,8 +1,8 @@
 //! Finds the project root and reads the configuration files below it.
 //!
-//! One thread walks the tree and hands the configuration files of each directory to a pool of threads, which read and
-//! parse them; so waiting for a cold disk and parsing overlap. Results are sorted afterwards, so the order in which
-//! threads finish has no effect.
+//! A task lists one directory, reads and parses its configuration files, and spawns tasks for the directories in it;
+//! so waiting for a cold disk and parsing overlap. Results are sorted afterwards, so the order in which threads finish
+//! has no effect.
 //!
 //! The walk skips dot directories, directories with a `.tmskip` or `.orchskip`, and other projects (directories below
 //! the root with `orch { root = true }`). Symbolic links to directories are not followed, so loops of links cannot
@@ -17,6 +17,7 @@ mod root;
 mod text;
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,9 +42,6 @@ use crate::language::syntax::Body;
 use crate::path::ProjectPath;
 use crate::project::problems::{FileReadError, Problems};
 use crate::source::{FileId, SourceFile, Sources, Span};
-
-/// Directories that one task reads: waking a thread for each would cost more than parsing it.
-const BATCH: usize = 32;
 
 #[derive(Debug, Default)]
 pub struct DiscoveredFiles {
@@ -87,7 +85,7 @@ pub(crate) fn read_with_listing(
 }
 
 fn read_project(reader: ProjectReader, problems: &mut Problems) -> (DiscoveredFiles, Listing) {
-    rayon::scope(|scope| reader.walk(scope));
+    rayon::scope(|scope| reader.enter(scope, reader.root));
     let lists = reader.lists;
     let mut found = DiscoveredFiles::default();
     let gathered = reader
@@ -190,13 +188,12 @@ enum ReadProblem {
 }
 
 /// The files of one directory.
-#[derive(Default)]
 struct DirectoryFiles {
     /// The configuration files, each with whether it is a plain file rather than a link or a special
     /// file.
     configuration: Vec<(PathBuf, bool)>,
-    /// The directory and its other files, if requested.
-    listed: Option<(PathBuf, DirectoryListing)>,
+    /// The other files, if requested.
+    listed: Option<DirectoryListing>,
 }
 
 impl<'a> ProjectReader<'a> {
@@ -217,118 +214,97 @@ impl<'a> ProjectReader<'a> {
             .expect("no task panics while it holds this")
     }
 
-    /// Walks the tree and spawns tasks that read what it finds.
-    fn walk<'s>(&'s self, scope: &rayon::Scope<'s>) {
-        // The walk visits the files of a directory before its subdirectories, so skip marks are known before it
-        // descends.
-        let mut walk = self.files.walk();
-        let mut root_is_marked = false;
-        let listed = |directory: &Path| {
-            let lists = self.lists;
-            lists.then(|| (directory.to_path_buf(), DirectoryListing::default()))
-        };
-        let mut files = DirectoryFiles {
-            listed: listed(self.root),
-            ..DirectoryFiles::default()
-        };
-        let mut left_out: Vec<ProjectPath> = Vec::new();
-        let mut leave_out = |directory: &Path| {
-            if self.lists {
-                left_out.extend(ProjectPath::from_host(self.root, directory));
-            }
-        };
-        let mut batch: Vec<DirectoryFiles> = Vec::new();
-        let spawn = |batch: &mut Vec<DirectoryFiles>| {
-            let batch = std::mem::take(batch);
-            scope.spawn(move |_| self.read_batch(batch));
-        };
-        while let Some(entry) = walk.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err((path, source)) => {
-                    let problem = self.unreadable(path.as_deref().unwrap_or(self.root), source);
-                    self.gathered().problems.push(problem);
-                    continue;
-                }
-            };
-            let name = entry.name();
-            let kind = entry.kind();
-            if kind == FileKind::Directory {
-                if !files.configuration.is_empty() || files.listed.is_some() {
-                    batch.push(std::mem::take(&mut files));
-                }
-                if batch.len() >= BATCH {
-                    spawn(&mut batch);
-                }
-                // The root's own configuration holds even where the mark empties the project.
-                if root_is_marked {
-                    break;
-                }
-                if name.as_encoded_bytes().starts_with(b".") {
-                    if !is_cache(name) {
-                        leave_out(entry.path());
-                    }
-                    walk.skip_current_dir();
-                } else {
-                    trace!(directory = %entry.path().display(), "enter");
-                    files.listed = listed(entry.path());
-                }
-            } else if is_skip_mark(name) {
-                if entry.depth() > 1 {
-                    files = DirectoryFiles::default();
-                    entry.path().parent().into_iter().for_each(&mut leave_out);
-                    walk.skip_current_dir();
-                } else {
-                    root_is_marked = true;
-                }
-            } else {
-                if let Some((_, listed)) = &mut files.listed {
-                    listed.add(name, kind);
-                }
-                if is_configuration(name) {
-                    files
-                        .configuration
-                        .push((entry.into_path(), kind == FileKind::File));
-                }
-            }
-        }
-        batch.push(files);
-        spawn(&mut batch);
-        self.gathered().left_out = left_out;
-    }
-
-    fn read_batch(&self, batch: Vec<DirectoryFiles>) {
+    /// Reads a directory, and spawns a task for each directory in it.
+    fn enter<'s>(&'s self, scope: &rayon::Scope<'s>, directory: &Path) {
+        trace!(directory = %directory.display(), "enter");
         let mut gathered = GatheredFiles::default();
-        for files in batch {
-            self.read_directory(files, &mut gathered);
+        match self.files.entries(directory) {
+            Ok(entries) => self.read_entries(scope, directory, entries, &mut gathered),
+            Err(source) => {
+                let problem = self.unreadable(directory, source);
+                gathered.problems.push(problem);
+            }
         }
         self.gathered().append(gathered);
     }
 
-    fn read_directory(&self, files: DirectoryFiles, gathered: &mut GatheredFiles) {
+    fn read_entries<'s>(
+        &'s self,
+        scope: &rayon::Scope<'s>,
+        directory: &Path,
+        entries: Vec<(OsString, FileKind)>,
+        gathered: &mut GatheredFiles,
+    ) {
+        let is_mark = |(name, kind): &(OsString, FileKind)| {
+            *kind != FileKind::Directory && is_skip_mark(name)
+        };
+        let is_marked = entries.iter().any(is_mark);
+        let leave_out = |directory: &Path, gathered: &mut GatheredFiles| {
+            if self.lists {
+                let path = ProjectPath::from_host(self.root, directory);
+                gathered.left_out.extend(path);
+            }
+        };
+        // The root's own configuration holds even where the mark empties the project.
+        if is_marked && directory != self.root {
+            leave_out(directory, gathered);
+            return;
+        }
+        let mut files = DirectoryFiles {
+            configuration: Vec::new(),
+            listed: self.lists.then(DirectoryListing::default),
+        };
+        for (name, kind) in entries {
+            if kind == FileKind::Directory {
+                let path = directory.join(&name);
+                match name.as_encoded_bytes() {
+                    _ if is_marked || is_cache(&name) => {}
+                    [b'.', ..] => leave_out(&path, gathered),
+                    _ => scope.spawn(move |scope| self.enter(scope, &path)),
+                }
+                continue;
+            }
+            if is_skip_mark(&name) {
+                continue;
+            }
+            if let Some(listed) = &mut files.listed {
+                listed.add(&name, kind);
+            }
+            if is_configuration(&name) {
+                let file = (directory.join(name), kind == FileKind::File);
+                files.configuration.push(file);
+            }
+        }
+        self.read_directory(directory, files, gathered);
+    }
+
+    fn read_directory(
+        &self,
+        directory: &Path,
+        files: DirectoryFiles,
+        gathered: &mut GatheredFiles,
+    ) {
         let DirectoryFiles {
             configuration: mut files,
             listed,
         } = files;
-        files.sort_unstable();
-        let first = files.first().and_then(|(file, _)| file.parent());
-        let listed_directory = listed.as_ref().map(|(directory, _)| &**directory);
-        let Some(directory) = first.or(listed_directory) else {
+        if files.is_empty() && listed.is_none() {
             return;
-        };
+        }
         let Some(path) = ProjectPath::from_host(self.root, directory) else {
-            if first.is_some() {
+            if !files.is_empty() {
                 gathered.problems.push(self.not_utf8(directory));
             }
             return;
         };
-        if let Some((_, mut listed)) = listed {
+        if let Some(mut listed) = listed {
             listed.sort();
             gathered.listed.push((path.clone(), listed));
         }
         if files.is_empty() {
             return;
         }
+        files.sort_unstable();
         let files: Vec<ParsedFile> = files
             .iter()
             .filter_map(|(file, plain)| self.read_file(file, *plain, gathered))
