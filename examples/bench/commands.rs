@@ -137,7 +137,7 @@ const GROWING: [&str; 11] = [
     "graph suggest",
     "validate",
     "run --dry-run -- true",
-    "export make --work-order /dev/null -- true",
+    "export make --work-order ../order.json -- true",
 ];
 
 /// Compares the reading commands on graphs of two sizes.

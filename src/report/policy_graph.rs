@@ -1,10 +1,11 @@
 //! The stacks that policies request when others have ended, and the loops among them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef as _;
 use serde::Serialize;
 
 use super::document::FORMAT;
@@ -79,6 +80,7 @@ impl PolicyGraph {
         writeln!(out, "digraph policies {{")?;
         writeln!(out, "  rankdir = LR")?;
         writeln!(out, "  node [shape = box]")?;
+        let in_loops: BTreeSet<usize> = self.loops.iter().flatten().copied().collect();
         for (position, arrow) in self.arrows.iter().enumerate() {
             let PolicyArrow {
                 from, state, to, ..
@@ -89,7 +91,7 @@ impl PolicyGraph {
             if *state != "FINISHED" {
                 attributes += ", style = dashed";
             }
-            if self.loops.iter().any(|chain| chain.contains(&position)) {
+            if in_loops.contains(&position) {
                 attributes += ", color = red";
             }
             writeln!(out, "  {from} -> {to} [{attributes}]")?;
@@ -131,39 +133,44 @@ fn loops(arrows: &[PolicyArrow]) -> Vec<Vec<usize>> {
     }
     let mut loops: Vec<Vec<usize>> = Vec::new();
     for group in kosaraju_scc(&graph) {
-        let first = group.into_iter().min_by_key(|&node| graph[node]);
-        loops.extend(first.and_then(|first| way_back(&graph, first, arrows, &nodes)));
+        let first = group.iter().copied().min_by_key(|&node| graph[node]);
+        let group: BTreeSet<NodeIndex> = group.into_iter().collect();
+        loops.extend(first.and_then(|first| way_back(&graph, first, &group)));
     }
     loops.sort_unstable();
     loops
 }
 
-/// Returns the arrows of a shortest path from a stack to itself.
+/// Returns the arrows of a shortest path from a stack to itself, within its group: no other leads back.
 fn way_back(
     graph: &DiGraph<&StackPath, usize>,
     start: NodeIndex,
-    arrows: &[PolicyArrow],
-    nodes: &BTreeMap<&StackPath, NodeIndex>,
+    group: &BTreeSet<NodeIndex>,
 ) -> Option<Vec<usize>> {
-    let mut by: BTreeMap<NodeIndex, usize> = BTreeMap::new();
+    // The arrow that led to each node, and where it begins.
+    let mut by: BTreeMap<NodeIndex, (usize, NodeIndex)> = BTreeMap::new();
     let mut waiting = VecDeque::from([start]);
     while let Some(node) = waiting.pop_front() {
-        let mut leaving: Vec<usize> = graph.edges(node).map(|edge| *edge.weight()).collect();
+        let within = graph
+            .edges(node)
+            .filter(|edge| group.contains(&edge.target()));
+        let mut leaving: Vec<(usize, NodeIndex)> =
+            within.map(|edge| (*edge.weight(), edge.target())).collect();
         leaving.sort_unstable();
-        for arrow in leaving {
-            let to = nodes[&arrows[arrow].to];
+        for (arrow, to) in leaving {
             if to == start {
                 let mut way = vec![arrow];
                 let mut at = node;
                 while at != start {
-                    way.push(by[&at]);
-                    at = nodes[&arrows[by[&at]].from];
+                    let (arrow, from) = by[&at];
+                    way.push(arrow);
+                    at = from;
                 }
                 way.reverse();
                 return Some(way);
             }
             if let std::collections::btree_map::Entry::Vacant(entry) = by.entry(to) {
-                entry.insert(arrow);
+                entry.insert((arrow, node));
                 waiting.push_back(to);
             }
         }

@@ -547,6 +547,23 @@ fn export_writes_files_that_no_safeguard_counts() {
     assert_eq!(run().code(), 4);
 }
 
+#[cfg(unix)]
+#[test]
+fn export_writes_to_a_pipe_and_does_not_replace_it() {
+    let sandbox = shop();
+    let pipe = sandbox.path("/pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let output = sandbox.orch("export make --work-order pipe -- true");
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(pipe.symlink_metadata().is_ok_and(|it| !it.is_file()));
+    assert!(reader.join().unwrap().contains("\"turns\""));
+}
+
 #[test]
 fn export_refuses_what_no_engine_would_accept() {
     let sandbox = shop();

@@ -5,6 +5,7 @@
 //! only when it is needed, since most commands do not need it. The parser stops at the first syntax error of a file,
 //! so a file gives at most one.
 
+mod for_object;
 mod heredoc;
 mod lower;
 mod skim;
@@ -179,9 +180,16 @@ fn parse_keeping(
     text: &str,
     keep: fn(&structure::Block) -> bool,
 ) -> Result<Body, Box<Diagnostic>> {
-    let body = structure::Body::from_str(text)
-        .map_err(|error| Box::new(syntax_error(file, text, &error)))?;
-    Ok(Lower::new(file, text).body(&body, keep))
+    let error = match structure::Body::from_str(text) {
+        Ok(body) => return Ok(Lower::new(file, text).body(&body, keep)),
+        Err(error) => error,
+    };
+    if let Some(text) = for_object::on_one_line(text)
+        && let Ok(body) = structure::Body::from_str(&text)
+    {
+        return Ok(Lower::new(file, &text).body(&body, keep));
+    }
+    Err(Box::new(syntax_error(file, text, &error)))
 }
 
 fn syntax_error(file: FileId, text: &str, error: &hcl_edit::parser::Error) -> Diagnostic {

@@ -143,7 +143,7 @@ fn comment(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Skips blanks, line ends and comments.
-fn blank_lines(text: &[u8]) -> &[u8] {
+pub(super) fn blank_lines(text: &[u8]) -> &[u8] {
     let mut rest = text;
     loop {
         rest = match rest {

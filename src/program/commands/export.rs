@@ -18,7 +18,7 @@ use orch::printable::printable;
 use orch::run::settings::RunSettings;
 use orch::selection::select::Selection;
 
-use super::reports::replace;
+use super::reports::target;
 use super::run::arguments::{AttemptArgs, OnErrorArg};
 use super::run::exit_codes::ExitCodeArgs;
 use super::run::jobs;
@@ -311,6 +311,7 @@ fn numbered(file: &Path, number: usize) -> PathBuf {
 
 fn write_file(directory: &Path, file: &Path, text: &str) -> Result<()> {
     let shown = file.display().to_string();
-    let written = replace(&directory.join(file), |out| out.write_all(text.as_bytes()));
+    let written = target(&directory.join(file), file)
+        .and_then(|target| target.write(|out| out.write_all(text.as_bytes())));
     Ok(written.with_context(|| format!("failed to write `{}`", printable(&shown)))?)
 }

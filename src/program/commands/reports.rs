@@ -41,9 +41,9 @@ struct RequestedReport {
     file: Option<PathBuf>,
 }
 
-/// The destination of a report.
+/// Where a file goes that a command writes.
 #[derive(Debug, PartialEq, Eq)]
-enum Target {
+pub(super) enum Target {
     Stdout,
     /// A file, replaced atomically.
     File(PathBuf),
@@ -209,7 +209,7 @@ fn try_directory(file: &Path, typed: &Path) -> io::Result<()> {
 }
 
 /// Decides how to write to a path, and checks its directory.
-fn target(file: &Path, typed: &Path) -> io::Result<Target> {
+pub(super) fn target(file: &Path, typed: &Path) -> io::Result<Target> {
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if !metadata.is_file() => return Ok(Target::Device(file.to_owned())),
@@ -221,10 +221,7 @@ fn target(file: &Path, typed: &Path) -> io::Result<Target> {
 }
 
 /// Writes a file that has its old content until the new one is complete.
-pub(super) fn replace(
-    file: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+fn replace(file: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, temporary(file)?);
     content(&mut out)?;
     let temporary = out.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -312,7 +309,10 @@ impl Reports {
 }
 
 impl Target {
-    fn write(&self, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    pub(super) fn write(
+        &self,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
         match self {
             Target::Stdout => {
                 let mut out = console::stdout();
