@@ -627,7 +627,7 @@ fn export_refuses_what_no_engine_would_accept() {
 
     5: note: 5 stacks in 4 jobs
     error: failed to write `none/o.json`
-      caused by: entity not found
+      caused by: the directory `none` does not exist
 
     5: error: `none` cannot be used as a plan
       caused by: failed to read `$ROOT/none`: No such file or directory (os error 2)

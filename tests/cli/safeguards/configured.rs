@@ -67,9 +67,9 @@ fn variables_of_older_terramates_disable_one_safeguard_each() {
     let name = "TM_DISABLE_CHECK_GIT_REMOTE";
     let output = repository.orch_with(RUN, |orch| _ = orch.env(name, "off"));
     assert_snapshot!(output, @"
-    [exit status: 64]
     [stderr]
     error: TM_DISABLE_CHECK_GIT_REMOTE is neither `true` nor `false`
+    [exit status 64]
     ");
 }
 

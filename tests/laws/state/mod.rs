@@ -7,6 +7,7 @@ mod memory;
 mod pace;
 mod queue;
 mod renames;
+mod shared;
 mod threads;
 mod timelines;
 
