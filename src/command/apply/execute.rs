@@ -22,6 +22,7 @@ use crate::path::StackPath;
 use crate::plan::DestroyedResources;
 use crate::plan::apply::{self, ApplyOptions, ApplyProject, ApplyStack};
 use crate::plan::code::{PlanCode, RemovedCode, StackCode};
+use crate::plan::inputs::StackInputs;
 use crate::plan::planner::{Commits, Protections};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
 use crate::plan::verify::{RemainingWork, upstream};
@@ -32,6 +33,7 @@ use crate::project::stack::StackIndex;
 use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock, check_keys};
 use crate::selection::reference::{ReferenceKind, ReferenceTarget};
+use crate::state::document::Document;
 
 impl Apply<'_> {
     /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
@@ -399,10 +401,7 @@ impl Apply<'_> {
         let document = verified.document.as_ref();
         let may_add = policies.is_some();
         let checker = self.check_conditions(context, document, &mut to_do, may_add)?;
-        if let Some(document) = document {
-            let stacks: Vec<StackIndex> = to_do.recorded().collect();
-            check_keys(&context.project.stacks, document, &stacks)?;
-        }
+        check_recorded(context, document, &to_do)?;
         let folder = PrivateFolder::of(context, FOLDER)?;
         let generations = Arc::new(self.generations(context));
         let environments = context.evaluator().in_generations(generations);
@@ -438,15 +437,7 @@ impl Apply<'_> {
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
         self.complete(&mut stacks, verified, &environments, policies.as_ref());
         let with_generations = removals.with_generations(document);
-        let acting = stacks.iter().filter_map(|it| it.stack.here());
-        // Any stack may be added.
-        let others = context.project.stacks.iter().map(|(stack, _)| stack);
-        let with_inputs = acting.chain(others.filter(|_| may_add));
-        let inputs = context.stack_inputs(with_inputs, document)?;
-        if let Some(inputs) = &inputs {
-            let acting = stacks.iter().filter_map(|it| it.stack.here());
-            context.init_sources(&self.tools(), self.jobs, inputs, acting)?;
-        }
+        let inputs = self.inputs(context, document, &stacks, may_add)?;
         let options = ApplyOptions {
             run,
             folder: folder.path(),
@@ -498,6 +489,25 @@ impl Apply<'_> {
             }
             Err(cannot) => Err(cannot_ask(context, cannot)),
         }
+    }
+
+    /// Finds the inputs of the stacks that are applied, and of others if turns may be added. Initializes the stacks
+    /// whose outputs they need.
+    fn inputs<'c>(
+        &self,
+        context: &'c Context,
+        document: Option<&Document>,
+        stacks: &[ApplyStack<'_>],
+        may_add: bool,
+    ) -> Result<Option<StackInputs<'c>>> {
+        let acting = || stacks.iter().filter_map(|it| it.stack.here());
+        let others = context.project.stacks.iter().map(|(stack, _)| stack);
+        let all = acting().chain(others.filter(|_| may_add));
+        let inputs = context.stack_inputs(all, document)?;
+        if let Some(inputs) = &inputs {
+            context.init_sources(&self.tools(), self.jobs, inputs, acting())?;
+        }
+        Ok(inputs)
     }
 
     /// Returns digests of the outputs that replace a stack if they change, as of the plan, by
@@ -585,6 +595,19 @@ impl Apply<'_> {
 /// Returns a number with a noun in the singular or the plural.
 fn counted(number: usize, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// Checks that no other stack is recorded at the paths of those that will be recorded.
+fn check_recorded(
+    context: &Context,
+    document: Option<&Document>,
+    to_do: &RemainingWork<'_>,
+) -> Result<()> {
+    let Some(document) = document else {
+        return Ok(());
+    };
+    let stacks: Vec<StackIndex> = to_do.recorded().collect();
+    check_keys(&context.project.stacks, document, &stacks)
 }
 
 /// Names the first of some stacks; `None` if there are none.

@@ -36,10 +36,7 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) changed: ChangedOutputs,
     pub(super) upstream: Upstream,
     pub(super) updated: UpdatedStacks<'p>,
-    /// The inputs of stacks, if any has some.
-    pub(super) inputs: Option<&'a StackInputs<'p>>,
-    /// The outputs that were read for inputs.
-    pub(super) outputs: KnownOutputs,
+    pub(super) inputs: ReadInputs<'a, 'p>,
     /// The stacks applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
     pub(super) destroyed: BTreeSet<StackIndex>,
@@ -53,6 +50,22 @@ pub struct ApplyDirector<'a, 'p> {
     /// Needed to add turns; `None` if none may be added.
     pub(super) followups: Option<ApplyFollowUps<'a, 'p>>,
     pub(super) guard: Option<Guard<'a>>,
+}
+
+/// The inputs of the stacks of an apply.
+#[derive(Debug)]
+pub(super) struct ReadInputs<'a, 'p> {
+    /// `None` if no stack has some.
+    of_stacks: Option<&'a StackInputs<'p>>,
+    /// The outputs that were read for them.
+    outputs: KnownOutputs,
+}
+
+impl<'a, 'p> ReadInputs<'a, 'p> {
+    pub(super) fn new(of_stacks: Option<&'a StackInputs<'p>>) -> Self {
+        let outputs = KnownOutputs::default();
+        ReadInputs { of_stacks, outputs }
+    }
 }
 
 impl<'a, 'p> ApplyDirector<'a, 'p> {
@@ -265,19 +278,20 @@ impl ApplyDirector<'_, '_> {
     /// Evaluates the inputs of a stack, once its turn has read all outputs for them.
     fn set_variables(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &mut self.turns[number];
-        let (Some(inputs), Some(here)) = (self.inputs, turn.stack.stack.here()) else {
+        let ReadInputs { of_stacks, outputs } = &mut self.inputs;
+        let (Some(inputs), Some(here)) = (*of_stacks, turn.stack.stack.here()) else {
             return Ok(());
         };
         if turn.attempt.variables.is_some() {
             return Ok(());
         }
         for position in inputs.needed(here) {
-            if !self.outputs.has(inputs, position) {
-                let outputs = read_outputs(&turn.input_file(position));
-                self.outputs.set(inputs, position, outputs);
+            if !outputs.has(inputs, position) {
+                let read = read_outputs(&turn.input_file(position));
+                outputs.set(inputs, position, read);
             }
         }
-        let found = inputs.variables(here, &self.outputs, |_| false);
+        let found = inputs.variables(here, outputs, |_| false);
         turn.attempt.variables = Some(found.map_err(Failure::NotStarted)?.variables);
         Ok(())
     }
@@ -367,9 +381,9 @@ impl Director for ApplyDirector<'_, '_> {
             && !self.turns[number].attempt.is_unconfirmed
         {
             if let (ApplyStepRole::Input(position), Some(inputs)) =
-                (self.turns[number].roles[step.step], self.inputs)
+                (self.turns[number].roles[step.step], self.inputs.of_stacks)
             {
-                return Ok(!self.outputs.has(inputs, position));
+                return Ok(!self.inputs.outputs.has(inputs, position));
             }
             self.set_variables(number)?;
         }
@@ -379,9 +393,8 @@ impl Director for ApplyDirector<'_, '_> {
         let reads_outputs = course == ApplyMode::Nothing && turn.stack.checks.needs_outputs;
         match turn.roles[step.step] {
             _ if turn.attempt.is_unconfirmed => Ok(false),
-            ApplyStepRole::Input(_) => Ok(false),
             ApplyStepRole::Check => self.check_after(number).map(|()| false),
-            ApplyStepRole::Driver(StepRole::Validate) => Ok(false),
+            ApplyStepRole::Input(_) | ApplyStepRole::Driver(StepRole::Validate) => Ok(false),
             ApplyStepRole::Driver(StepRole::Init) if reads_outputs => Ok(turn.needs_init()),
             ApplyStepRole::Driver(StepRole::Outputs) if reads_outputs => Ok(true),
             _ if course == ApplyMode::Nothing => Ok(false),
@@ -440,7 +453,7 @@ impl Director for ApplyDirector<'_, '_> {
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
         if self.turns[number].has_acted {
-            self.outputs.forget(&self.turns[number].path);
+            self.inputs.outputs.forget(&self.turns[number].path);
         }
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {

@@ -23,6 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::changed::ChangedOutputs;
+use self::director::ReadInputs;
 pub use self::director::{ApplyDirector, KeptGeneration};
 pub use self::followups::{ApplyFollowUps, FollowUpStack};
 use self::steps::commands;
@@ -33,7 +34,6 @@ use super::ask::{attempts_of, folder_of, limits};
 use super::code::{PlanCode, PlanStack};
 use super::commands::{CannotAsk, CommandPreparation, PLAN_FILE};
 use super::entry::AskedAction;
-use super::inputs::KnownOutputs;
 use super::order::{OperationOrder, StackWork};
 use super::planned::PlannedOrder;
 use super::succession::LeavingUser;
@@ -242,8 +242,7 @@ pub fn prepare<'a, 'p>(
             changed,
             upstream,
             updated: UpdatedStacks::new(project, references),
-            inputs: codes.inputs,
-            outputs: KnownOutputs::default(),
+            inputs: ReadInputs::new(codes.inputs),
             applied: BTreeMap::new(),
             destroyed: BTreeSet::new(),
             kept: Vec::new(),

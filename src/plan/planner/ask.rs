@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::PlanRequest;
 use super::entries::OpenQuestion;
-use super::outputs::OutputReader;
+use super::outputs::{InputsOfStacks, OutputReader};
 use super::tools::{Ask, AskRun, AskedRun, EndedOutput, NO_FOLDER};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::{ChangedPlan, DriverAnswer, PlanKind};
@@ -19,10 +19,9 @@ use crate::plan::ask::{self, AskOptions, ToolQuestion};
 use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
 use crate::plan::inputs::KnownOutputs;
 use crate::record::logs::LogReader;
-use crate::run::event::Outcome;
+use crate::run::event::{Ending, Outcome};
 use crate::run::execute::Task;
 use crate::run::request::new_id;
-use crate::run::sharing::InputVariables;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
@@ -97,6 +96,44 @@ impl AskedTools {
             folder: None,
             outputs: KnownOutputs::default(),
             mocked: BTreeMap::new(),
+        }
+    }
+
+    /// Returns whether the inputs of a stack, if it has some, have values. If not, why is its answer.
+    fn has_inputs(
+        &mut self,
+        stack: PlanStack,
+        inputs: &InputsOfStacks,
+        codes: PlanCode<'_, '_>,
+    ) -> bool {
+        match stack.here().and_then(|here| inputs.get(&here)) {
+            Some(Err(why)) => {
+                let path = codes.path(stack).clone();
+                self.answers.insert(path, Err(why.clone()));
+                false
+            }
+            Some(Ok(_)) | None => true,
+        }
+    }
+
+    /// Adds the inputs of a stack to the environment of its commands.
+    fn pass_inputs(
+        &mut self,
+        stack: PlanStack,
+        inputs: &InputsOfStacks,
+        codes: PlanCode<'_, '_>,
+        tasks: &mut [Task],
+    ) {
+        let Some(Ok(found)) = stack.here().and_then(|here| inputs.get(&here)) else {
+            return;
+        };
+        if !found.mocked.is_empty() {
+            let path = codes.path(stack).clone();
+            self.mocked.insert(path, found.mocked.clone());
+        }
+        // What only prints gets no values.
+        for task in tasks.iter_mut().filter(|task| task.answer.is_none()) {
+            task.environment.extend(found.variables.clone());
         }
     }
 
@@ -199,16 +236,11 @@ pub(super) fn ask<'p>(
 ) -> Result<AskedTools> {
     let project = &context.project;
     let mut asked = earlier;
-    let paths = |it: &OpenQuestion<'_, '_>| {
-        Some((
-            project.stacks[it.subject.stack].path.clone(),
-            it.generation()?,
-        ))
-    };
-    let generations = context
-        .state
-        .generations
-        .planning(needs.iter().filter_map(paths));
+    let path = |it: &OpenQuestion<'_, '_>| project.stacks[it.subject.stack].path.clone();
+    let made = needs
+        .iter()
+        .filter_map(|it| Some((path(it), it.generation()?)));
+    let generations = context.state.generations.planning(made);
     let environments = context.evaluator().in_generations(Arc::new(generations));
     let codes = PlanCode {
         tree: StackCode {
@@ -225,20 +257,9 @@ pub(super) fn ask<'p>(
     let mut questions: Vec<(ToolQuestion<'_>, Option<String>)> = questions.collect();
     let reader = OutputReader::new(context, request, document, query);
     let stacks = questions.iter().filter_map(|(it, _)| it.stack.here());
-    let mut inputs = reader.inputs(stacks, &mut asked.outputs)?;
-    questions.retain(|(question, _)| {
-        let of_stack = question.stack.here().and_then(|it| inputs.get_mut(&it));
-        match of_stack {
-            Some(Err(why)) => {
-                let path = codes.path(question.stack).clone();
-                asked.answers.insert(path, Err(std::mem::take(why)));
-                false
-            }
-            Some(Ok(_)) | None => true,
-        }
-    });
-    let (questions, backends): (Vec<ToolQuestion<'_>>, Vec<Option<String>>) =
-        questions.into_iter().unzip();
+    let inputs = reader.inputs(stacks, &mut asked.outputs)?;
+    questions.retain(|(question, _)| asked.has_inputs(question.stack, &inputs, codes));
+    let (questions, backends): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
     if questions.is_empty() {
         return Ok(asked);
     }
@@ -261,18 +282,7 @@ pub(super) fn ask<'p>(
         Err(cannot) => return Err(request.tools.refuse(context, cannot)),
     };
     for (question, tasks) in questions.iter().zip(&mut asking.tasks) {
-        let of_stack = question.stack.here().and_then(|it| inputs.remove(&it));
-        let Some(Ok(InputVariables { variables, mocked })) = of_stack else {
-            continue;
-        };
-        if !mocked.is_empty() {
-            let path = codes.path(question.stack).clone();
-            asked.mocked.insert(path, mocked);
-        }
-        // What only prints gets no values.
-        for task in tasks.iter_mut().filter(|task| task.answer.is_none()) {
-            task.environment.extend(variables.clone());
-        }
+        asked.pass_inputs(question.stack, &inputs, codes, tasks);
     }
     let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
     let run = AskRun {
@@ -295,17 +305,11 @@ pub(super) fn ask<'p>(
         let (code, _) = codes.of(question.stack);
         let path = codes.path(question.stack);
         let answer = if ending.outcome == Outcome::Succeeded {
-            let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
             let folder = ask::folder_of(folder.path(), number);
-            let (driver, plan) = (&question.driver, &plans[number]);
-            let is_partial = ask::is_partial(driver, request.extra, plan.as_ref());
-            let answer = ask::answer(driver, question.kind, &folder, has_changes, is_partial);
-            let mut answer = match (answer, driver.tool, plan) {
-                (Ok(answer), Some(tool), Some(plan)) => {
-                    Ok(ask::of_command(answer, tool, &code.project.root, plan))
-                }
-                (answer, ..) => answer.map_err(|problem| problem.to_string()),
-            };
+            let plan = plans[number].as_ref();
+            let is_partial = ask::is_partial(&question.driver, request.extra, plan);
+            let root = &code.project.root;
+            let mut answer = answer(question, ending, &folder, (root, plan, is_partial));
             if let (Ok(answer), Some(backend)) = (&mut answer, &backends[number]) {
                 answer.backend = Some(backend.clone());
             }
@@ -328,6 +332,23 @@ pub(super) fn ask<'p>(
     asked.rounds.push(AskRound::new(&asked.id, folder, output));
     asked.folder = Some(place);
     Ok(asked)
+}
+
+/// Returns the answer of a tool that succeeded, given the root, the command that planned, and whether that covers
+/// only part of the stack.
+fn answer(
+    question: &ToolQuestion<'_>,
+    ending: &Ending,
+    folder: &Path,
+    (root, plan, is_partial): (&Path, Option<&Task>, bool),
+) -> std::result::Result<DriverAnswer, String> {
+    let has_changes = ending.changes.is_some_and(|changes| changes.has_changes);
+    let driver = &question.driver;
+    let answer = ask::answer(driver, question.kind, folder, has_changes, is_partial);
+    match (answer, driver.tool, plan) {
+        (Ok(answer), Some(tool), Some(plan)) => Ok(ask::of_command(answer, tool, root, plan)),
+        (answer, ..) => answer.map_err(|problem| problem.to_string()),
+    }
 }
 
 fn plan_of(tasks: &[Task]) -> Option<Task> {

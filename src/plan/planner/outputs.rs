@@ -34,6 +34,9 @@ const FAILED: &str = "the command that prints them failed";
 /// Why there are no outputs, if the state has no entry for their stack.
 const NEVER_APPLIED: &str = "the stack was never applied";
 
+/// The inputs of stacks as variables, or why one has no value.
+pub(super) type InputsOfStacks = BTreeMap<StackIndex, std::result::Result<InputVariables, String>>;
+
 pub struct OutputReader<'l> {
     pub context: &'l Context,
     pub tools: &'l dyn Ask,
@@ -117,9 +120,12 @@ impl OutputReader<'_> {
             let source = &sources[number];
             let is_refreshed = matches!(source.printing, OutputPrinting::Refresh);
             let folder = folder_of(folder.path(), number);
-            let values = ended.map(|()| match is_refreshed {
-                true => refreshed(&folder),
-                false => printed(&source.driver, &folder).map_err(NoAnswer::from),
+            let values = ended.map(|()| {
+                if is_refreshed {
+                    refreshed(&folder)
+                } else {
+                    printed(&source.driver, &folder).map_err(NoAnswer::from)
+                }
             });
             let mode = self.context.project.stacks[source.stack].mode;
             let outputs = match values {
@@ -145,7 +151,7 @@ impl OutputReader<'_> {
         &self,
         stacks: impl Iterator<Item = StackIndex>,
         known: &mut KnownOutputs,
-    ) -> Result<BTreeMap<StackIndex, std::result::Result<InputVariables, String>>> {
+    ) -> Result<InputsOfStacks> {
         let project = &self.context.project;
         let stacks: Vec<StackIndex> = stacks.collect();
         let found = self

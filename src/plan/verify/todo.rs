@@ -352,10 +352,7 @@ fn todo<'p>(
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
             is_recorded: is_read || recorded.is_none_or(|it| lacks(it, of_stack)),
             checks: TurnChecks::default(),
-            triggered_by: recorded
-                .and_then(|recorded| recorded.applied.as_ref())
-                .map(|applied| applied.triggered_by.clone())
-                .unwrap_or_default(),
+            triggered_by: recorded.map(triggered_by).unwrap_or_default(),
             may_destroy_resources: project.allows_resource_destroy(stack),
             is_late: !entry.replaced_if.is_empty()
                 && !destroys
@@ -367,6 +364,14 @@ fn todo<'p>(
         });
     }
     todo
+}
+
+/// Returns the digests of the outputs that a stack was applied with, by name in `replace_triggered_by`.
+fn triggered_by(recorded: &Entry) -> BTreeMap<String, String> {
+    let applied = recorded.applied.as_ref();
+    applied
+        .map(|applied| applied.triggered_by.clone())
+        .unwrap_or_default()
 }
 
 /// Returns whether a replace of the stack creates first, which needs a plan.

@@ -128,7 +128,7 @@ impl World {
     }
 
     fn is_silent(&self, since: Duration) -> bool {
-        self.clock.elapsed() - since >= EXPIRES
+        self.clock.elapsed().saturating_sub(since) >= EXPIRES
     }
 
     fn begin(&mut self, job: usize) {
