@@ -47,11 +47,23 @@ pub struct RemovedCode<'a, 'p> {
 pub struct PlanCode<'a, 'p> {
     pub tree: StackCode<'a, 'p>,
     pub removed: &'a [RemovedCode<'a, 'p>],
-    /// The inputs that turns read themselves.
+    /// The inputs that the turns of an apply read.
     pub inputs: Option<&'a StackInputs<'p>>,
 }
 
 impl<'a, 'p> PlanCode<'a, 'p> {
+    /// Returns the code of the stacks of this commit, without inputs.
+    pub fn of_tree(project: &'p Project, environments: &'a Environments<'p>) -> Self {
+        PlanCode {
+            tree: StackCode {
+                project,
+                environments,
+            },
+            removed: &[],
+            inputs: None,
+        }
+    }
+
     pub fn of(&self, stack: PlanStack) -> (StackCode<'a, 'p>, StackIndex) {
         match stack {
             PlanStack::Here(stack) => (self.tree, stack),

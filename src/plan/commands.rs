@@ -162,7 +162,7 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
         }
     }
 
-    /// Returns the inputs that turns read themselves.
+    /// Returns the inputs that the turns of an apply read.
     pub(super) fn inputs(&self) -> Option<&'a StackInputs<'p>> {
         self.codes.inputs
     }

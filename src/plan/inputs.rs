@@ -1,9 +1,9 @@
-//! The `input` blocks of stacks in plans and applies: which outputs they need, and the commands that print
-//! these.
+//! The `input` blocks of stacks in plans and applies: the outputs that they need, and the commands that print
+//! them.
 //!
-//! While planning, outputs are those of the present state; a mock takes their place if the stack was never
-//! applied. An apply uses no mock, and reads outputs anew once their stack has changed. Values reach only
-//! the environment of commands. This module runs no commands.
+//! A plan uses the outputs of the present state, or a mock if their stack was never applied. An apply uses no
+//! mocks, and reads outputs again once their stack has changed. Values are passed on only in the environment
+//! of commands. This module runs no commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,19 +11,15 @@ use std::ffi::OsString;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words};
 use crate::language::value::Value;
-use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
-use crate::project::namespaces::ProjectNamespaces;
 use crate::project::stack::StackIndex;
 use crate::run::sharing::{InputVariables, RunInputs};
 
 /// The inputs of the stacks of a plan.
 #[derive(Debug)]
 pub struct StackInputs<'p> {
-    project: &'p Project,
     inputs: RunInputs<'p>,
-    namespaces: ProjectNamespaces<'p>,
     /// The driver of each source.
     drivers: Vec<Driver<'p>>,
 }
@@ -31,42 +27,32 @@ pub struct StackInputs<'p> {
 /// A stack whose outputs others need, and the command that prints them.
 #[derive(Debug)]
 pub struct InputSource<'p> {
+    pub position: usize,
     pub stack: StackIndex,
     pub driver: Driver<'p>,
     pub command: StepPlan<'p>,
+    /// The name of the step that runs the command.
+    pub name: String,
 }
 
-/// What is known about the outputs that stacks need, by stack and backend: they, or why they cannot be used.
+/// The outputs that were read for inputs, or why they cannot be used, by stack and backend.
 #[derive(Debug, Default)]
-pub struct KnownOutputs(BTreeMap<(StackPath, String), Result<Value, String>>);
+pub struct KnownOutputs(BTreeMap<(StackIndex, String), Result<Value, String>>);
 
 impl<'p> StackInputs<'p> {
-    /// Finds the inputs of some stacks; `None` if they have none. `driver` returns the driver of a stack,
-    /// if it has one. Adds an error for each input whose backend or stack does not exist.
+    /// Finds the inputs of some stacks. `driver` returns the driver of a stack, if it has one. Adds an error for
+    /// each input whose backend or stack does not exist.
     pub fn find(
         project: &'p Project,
-        stacks: impl Iterator<Item = StackIndex>,
+        stacks: &[StackIndex],
         driver: impl Fn(StackIndex) -> Option<Driver<'p>>,
         problems: &mut Vec<Diagnostic>,
-    ) -> Option<Self> {
-        let has_inputs = |stack: &StackIndex| {
-            let directory = project.stacks[*stack].path.directory();
-            let scope = project.scopes.get(directory);
-            scope.is_some_and(|scope| !scope.inputs.is_empty())
-        };
-        let stacks: Vec<StackIndex> = stacks.filter(has_inputs).collect();
-        if stacks.is_empty() {
-            return None;
-        }
-        let inputs = RunInputs::find(project, &stacks, problems);
+    ) -> Self {
+        let inputs = RunInputs::find(project, stacks, problems);
         let sources = inputs.sources().iter();
         let drivers = sources.map(|it| driver(it.stack).unwrap_or_else(|| Driver::none(project)));
-        Some(StackInputs {
-            project,
-            drivers: drivers.collect(),
-            namespaces: ProjectNamespaces::new(project, std::iter::empty()),
-            inputs,
-        })
+        let drivers = drivers.collect();
+        StackInputs { inputs, drivers }
     }
 
     /// Returns the positions of the sources that a stack needs.
@@ -78,8 +64,10 @@ impl<'p> StackInputs<'p> {
         let source = self.inputs.sources()[position];
         let words = source.backend.command.iter();
         InputSource {
+            position,
             stack: source.stack,
             driver: self.drivers[position],
+            name: self.inputs.step_name(position),
             command: StepPlan {
                 role: StepRole::Outputs,
                 name: "outputs",
@@ -89,14 +77,8 @@ impl<'p> StackInputs<'p> {
         }
     }
 
-    /// Returns the name of the step that reads a source.
-    pub fn step_name(&self, position: usize) -> String {
-        let source = self.inputs.sources()[position].stack;
-        format!("outputs of {}", self.project.stacks[source].path)
-    }
-
-    /// Evaluates the inputs of a stack from the known outputs of its sources. `may_mock` says whether mocks
-    /// may take the place of those of a stack.
+    /// Evaluates the inputs of a stack from the known outputs of its sources. `may_mock` returns whether mocks
+    /// may replace the outputs of a stack.
     ///
     /// # Errors
     ///
@@ -113,14 +95,12 @@ impl<'p> StackInputs<'p> {
             None => Err("they were not read"),
         };
         let may_mock = |position: usize| may_mock(self.inputs.sources()[position].stack);
-        self.inputs
-            .variables(stack, &self.namespaces, outputs, may_mock)
+        self.inputs.variables(stack, outputs, may_mock)
     }
 
-    fn key(&self, position: usize) -> (StackPath, String) {
+    fn key(&self, position: usize) -> (StackIndex, String) {
         let source = &self.inputs.sources()[position];
-        let path = self.project.stacks[source.stack].path.clone();
-        (path, source.backend.name.value.clone())
+        (source.stack, source.backend.name.value.clone())
     }
 }
 
@@ -145,15 +125,15 @@ impl KnownOutputs {
         self.0.insert(inputs.key(position), outputs);
     }
 
-    /// Returns whether all that was read of a stack is an empty object: it has no outputs.
-    pub fn are_empty(&self, stack: &StackPath) -> bool {
-        let mut of_stack = self.0.iter().filter(|((path, _), _)| path == stack);
+    /// Returns whether a stack has no outputs: everything that was read of it is an empty object.
+    pub fn are_empty(&self, stack: StackIndex) -> bool {
+        let mut of_stack = self.0.iter().filter(|((of, _), _)| *of == stack);
         of_stack
             .all(|(_, outputs)| matches!(outputs, Ok(Value::Object(fields)) if fields.is_empty()))
     }
 
     /// Forgets the outputs of a stack that has changed.
-    pub fn forget(&mut self, stack: &StackPath) {
-        self.0.retain(|(path, _), _| path != stack);
+    pub fn forget(&mut self, stack: StackIndex) {
+        self.0.retain(|(of, _), _| *of != stack);
     }
 }

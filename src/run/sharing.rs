@@ -41,6 +41,7 @@ const OUTPUTS: &str = "outputs";
 #[derive(Debug)]
 pub struct RunInputs<'p> {
     project: &'p Project,
+    namespaces: ProjectNamespaces<'p>,
     sources: Vec<SharedSource<'p>>,
     /// The inputs of each stack, each with the position of its source.
     of_stacks: BTreeMap<StackIndex, Vec<(&'p InputBlock, usize)>>,
@@ -70,9 +71,9 @@ impl<'p> RunInputs<'p> {
         problems: &mut Vec<Diagnostic>,
     ) -> Self {
         let by_id = StacksById::new(&project.stacks);
-        let namespaces = ProjectNamespaces::new(project, std::iter::empty());
         let mut inputs = RunInputs {
             project,
+            namespaces: ProjectNamespaces::new(project, std::iter::empty()),
             sources: Vec::new(),
             of_stacks: BTreeMap::new(),
         };
@@ -82,7 +83,7 @@ impl<'p> RunInputs<'p> {
             let Some(scope) = project.scopes.get(directory) else {
                 continue;
             };
-            let of_stack = namespaces.of_stack(stack);
+            let of_stack = inputs.namespaces.of_stack(stack);
             let own = of_stack.of_conditions();
             for input in &scope.inputs {
                 let text =
@@ -147,8 +148,14 @@ impl<'p> RunInputs<'p> {
         inputs.map(|(_, position)| *position).collect()
     }
 
-    /// Evaluates the inputs of a stack. `outputs` returns those of a source, or why they cannot be
-    /// used; `may_mock` whether mocks may take their place.
+    /// Returns the name of the step that reads a source.
+    pub fn step_name(&self, position: usize) -> String {
+        let stack = self.sources[position].stack;
+        format!("outputs of {}", self.project.stacks[stack].path)
+    }
+
+    /// Evaluates the inputs of a stack. `outputs` returns the outputs of a source, or why they cannot be
+    /// used; `may_mock` returns whether mocks may replace them.
     ///
     /// # Errors
     ///
@@ -156,11 +163,10 @@ impl<'p> RunInputs<'p> {
     pub fn variables<'v>(
         &self,
         stack: StackIndex,
-        namespaces: &ProjectNamespaces<'p>,
         outputs: impl Fn(usize) -> Result<&'v Value, &'v str>,
         may_mock: impl Fn(usize) -> bool,
     ) -> Result<InputVariables, String> {
-        let namespaces = namespaces.of_stack(stack);
+        let namespaces = self.namespaces.of_stack(stack);
         let own = namespaces.of_conditions();
         let mut found = InputVariables::default();
         for (input, position) in self.of_stacks.get(&stack).into_iter().flatten() {
@@ -220,7 +226,6 @@ impl<'p> RunInputs<'p> {
             .prefix("orch-")
             .tempdir()
             .map(|folder| SharedInputs {
-                namespaces: ProjectNamespaces::new(self.project, std::iter::empty()),
                 sequence: sequence.to_vec(),
                 inputs: self,
                 tasks,
@@ -244,7 +249,6 @@ fn wrong(input: &InputBlock, expr: &Expr, what: &str, label: &str) -> Diagnostic
 #[derive(Debug)]
 pub struct SharedInputs<'p> {
     inputs: RunInputs<'p>,
-    namespaces: ProjectNamespaces<'p>,
     /// The stack of each turn.
     sequence: Vec<StackIndex>,
     /// The command of each source.
@@ -278,8 +282,7 @@ impl SharedInputs<'_> {
         let steps = turns.map(|turn| {
             let sources = self.needed(turn).into_iter();
             let steps = sources.map(|position| {
-                let source = self.inputs.sources[position].stack;
-                let name = format!("outputs of {}", self.inputs.project.stacks[source].path);
+                let name = self.inputs.step_name(position);
                 // The exit statuses of the stack's own command mean nothing here.
                 let codes = ExitCodes {
                     // Without outputs, there are mocks.
@@ -330,9 +333,7 @@ impl SharedInputs<'_> {
             Ok(outputs) => Ok(outputs),
             Err(why) => Err(why.as_str()),
         };
-        let found = self
-            .inputs
-            .variables(stack, &self.namespaces, known, |_| has_mocks);
+        let found = self.inputs.variables(stack, known, |_| has_mocks);
         let found = found.map_err(Failure::NotStarted)?;
         let mocked = found.mocked.into_iter().map(|input| (stack, input));
         self.mocked.extend(mocked);

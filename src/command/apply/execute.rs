@@ -21,7 +21,7 @@ use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::DestroyedResources;
 use crate::plan::apply::{self, ApplyOptions, ApplyProject, ApplyStack};
-use crate::plan::code::{PlanCode, RemovedCode, StackCode};
+use crate::plan::code::{PlanCode, RemovedCode};
 use crate::plan::inputs::StackInputs;
 use crate::plan::planner::{Commits, Protections};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
@@ -454,12 +454,9 @@ impl Apply<'_> {
             lock_timeout: self.lock_timeout,
         };
         let codes = PlanCode {
-            tree: StackCode {
-                project: &context.project,
-                environments: &environments,
-            },
             removed: &of_commands,
             inputs: inputs.as_ref(),
+            ..PlanCode::of_tree(&context.project, &environments)
         };
         let prepared = apply::prepare(
             ApplyProject {
@@ -491,8 +488,8 @@ impl Apply<'_> {
         }
     }
 
-    /// Finds the inputs of the stacks that are applied, and of others if turns may be added. Initializes the stacks
-    /// whose outputs they need.
+    /// Finds the inputs of the stacks with turns, and of all others if turns may be added. Runs `init` where the
+    /// outputs for the first are read.
     fn inputs<'c>(
         &self,
         context: &'c Context,

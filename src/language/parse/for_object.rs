@@ -1,34 +1,23 @@
-//! Line ends in `{ for … }`: HCL ignores them, and the parser takes them for the end of the expression.
+//! Line ends in `{ for … }`. HCL ignores them, but the parser takes them for the end of the expression.
 
 use super::skim::blank_lines;
 
 /// How deep strings may stand in templates of strings.
 const MAX_DEPTH: u32 = 64;
 
-/// What a bracket means for the line ends in it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Bracket {
-    /// `{ for … }`
-    ForObject,
-    Other,
-}
-
 /// Returns the text with blanks instead of the line ends and comments directly inside of `{ for … }`, so its length
 /// is the same. `None` if there are none, or if the text has a heredoc or an unclosed string.
 pub(super) fn on_one_line(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
-    let mut open: Vec<Bracket> = Vec::new();
+    // For each open bracket, whether it is that of a `{ for … }`.
+    let mut open: Vec<bool> = Vec::new();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        let is_ignored = open.last() == Some(&Bracket::ForObject);
+        let is_ignored = open.last() == Some(&true);
         let next = bytes.get(at + 1).copied();
         at = match (byte, next) {
-            (b'{', _) if is_for(&text[at + 1..]) => {
-                open.push(Bracket::ForObject);
-                at + 1
-            }
             (b'{' | b'[' | b'(', _) => {
-                open.push(Bracket::Other);
+                open.push(byte == b'{' && is_for(&text[at + 1..]));
                 at + 1
             }
             (b'}' | b']' | b')', _) => {

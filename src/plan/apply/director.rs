@@ -430,7 +430,7 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn amend(&self, turn: TurnIndex, task: &mut Task) {
         let turn = &self.turns[turn.get()];
-        // What only prints gets no values.
+        // Commands that only print need no values.
         if task.answer.is_none()
             && let Some(variables) = &turn.attempt.variables
         {
@@ -452,8 +452,10 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
-        if self.turns[number].has_acted {
-            self.inputs.outputs.forget(&self.turns[number].path);
+        if let Some(here) = self.turns[number].stack.stack.here()
+            && self.turns[number].has_acted
+        {
+            self.inputs.outputs.forget(here);
         }
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {

@@ -141,7 +141,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             self.keeps_state,
         )
         .iter()
-        .map(|it| (it.role, it.step(self.codes.inputs)))
+        .map(|it| (it.role, it.step()))
         .collect();
         let stack = turn.stack.stack.here();
         let problem = stack.and_then(|it| self.stacks[it.get()].problem.as_ref());

@@ -20,19 +20,26 @@ pub(super) type Steps = Vec<(ApplyStepRole, Step, Option<Task>)>;
 
 pub(super) struct PlannedStep<'p> {
     pub(super) role: ApplyStepRole,
-    pub(super) command: Option<StepPlan<'p>>,
+    command: PlannedCommand<'p>,
+}
+
+enum PlannedCommand<'p> {
+    /// Of the driver of the stack.
+    Own(StepPlan<'p>),
+    /// In another stack, whose outputs it prints.
+    Source(InputSource<'p>),
+    None,
 }
 
 impl PlannedStep<'_> {
-    pub(super) fn step(&self, inputs: Option<&StackInputs<'_>>) -> Step {
+    pub(super) fn step(&self) -> Step {
         match (&self.command, self.role) {
-            (Some(_), ApplyStepRole::Input(position)) if let Some(inputs) = inputs => {
-                let name = inputs.step_name(position);
-                Step::CommandWith(name.into(), Arc::default())
+            (PlannedCommand::Own(command), _) => step_of(command),
+            (PlannedCommand::Source(source), _) => {
+                Step::CommandWith(source.name.as_str().into(), Arc::default())
             }
-            (Some(command), _) => step_of(command),
-            (None, ApplyStepRole::Confirm) => Step::Confirmation,
-            (None, _) => Step::Check,
+            (PlannedCommand::None, ApplyStepRole::Confirm) => Step::Confirmation,
+            (PlannedCommand::None, _) => Step::Check,
         }
     }
 }
@@ -72,11 +79,11 @@ pub(super) fn steps<'p>(
     }
     let of_driver = |command: StepPlan<'p>| PlannedStep {
         role: ApplyStepRole::Driver(command.role),
-        command: Some(command),
+        command: PlannedCommand::Own(command),
     };
     let without = |role: ApplyStepRole| PlannedStep {
         role,
-        command: None,
+        command: PlannedCommand::None,
     };
     let is_confirmed = keeps_state && state.operation != Operation::Plan;
     let is_checked = has_postconditions && state.operation != Operation::Destroy;
@@ -85,7 +92,7 @@ pub(super) fn steps<'p>(
     let reading = needed.into_iter().flat_map(|(inputs, positions)| {
         let of_position = |position| PlannedStep {
             role: ApplyStepRole::Input(position),
-            command: Some(inputs.source(position).command),
+            command: PlannedCommand::Source(inputs.source(position)),
         };
         positions.into_iter().map(of_position)
     });
@@ -110,21 +117,18 @@ pub(super) fn commands<'p>(
     let mut all = Vec::new();
     let inputs = preparation.inputs();
     for planned in steps(state, inputs, &place.plan_file(), extra, keeps_state) {
-        let step = planned.step(inputs);
+        let step = planned.step();
         let task = match planned.command {
-            Some(command)
-                if let (ApplyStepRole::Input(position), Some(inputs)) = (planned.role, inputs) =>
-            {
-                let InputSource { stack, driver, .. } = inputs.source(position);
-                let (stack, folder) = (PlanStack::Here(stack), state.folder.clone());
-                let of_source = preparation.place(stack, &driver, AskedAction::Read, folder)?;
+            PlannedCommand::Own(command) => Some(preparation.command(command, &place)?),
+            PlannedCommand::Source(source) => {
+                let (stack, folder) = (PlanStack::Here(source.stack), state.folder.clone());
+                let place = preparation.place(stack, &source.driver, AskedAction::Read, folder)?;
                 Some(Task {
-                    answer: Some(state.input_file(position)),
-                    ..preparation.command(command, &of_source)?
+                    answer: Some(state.input_file(source.position)),
+                    ..preparation.command(source.command, &place)?
                 })
             }
-            Some(command) => Some(preparation.command(command, &place)?),
-            None => None,
+            PlannedCommand::None => None,
         };
         if planned.role == ApplyStepRole::Driver(StepRole::Plan) {
             state.is_partial = is_partial(&driver, extra, task.as_ref());

@@ -16,7 +16,7 @@ use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::PLAN_FILE;
 use crate::plan::ask::{self, AskOptions, ToolQuestion};
-use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
+use crate::plan::code::{PlanCode, PlanStack, RemovedCode};
 use crate::plan::inputs::KnownOutputs;
 use crate::record::logs::LogReader;
 use crate::run::event::{Ending, Outcome};
@@ -35,7 +35,7 @@ pub struct AskedTools {
     folder: Option<PrivateFolder>,
     /// The outputs that were read for inputs.
     outputs: KnownOutputs,
-    /// The inputs that stacks were planned with mocks of.
+    /// The inputs whose mocks stacks were planned with.
     mocked: BTreeMap<StackPath, Vec<String>>,
 }
 
@@ -99,8 +99,8 @@ impl AskedTools {
         }
     }
 
-    /// Returns whether the inputs of a stack, if it has some, have values. If not, why is its answer.
-    fn has_inputs(
+    /// Returns whether a stack can be asked. If one of its inputs has no value, the reason becomes its answer.
+    fn may_be_asked(
         &mut self,
         stack: PlanStack,
         inputs: &InputsOfStacks,
@@ -131,13 +131,13 @@ impl AskedTools {
             let path = codes.path(stack).clone();
             self.mocked.insert(path, found.mocked.clone());
         }
-        // What only prints gets no values.
+        // Commands that only print need no values.
         for task in tasks.iter_mut().filter(|task| task.answer.is_none()) {
             task.environment.extend(found.variables.clone());
         }
     }
 
-    /// Returns the inputs of a stack that it was planned with mocks of.
+    /// Returns the inputs whose mocks a stack was planned with.
     pub fn mocked(&self, stack: &StackPath) -> &[String] {
         self.mocked.get(stack).map_or(&[], Vec::as_slice)
     }
@@ -223,8 +223,8 @@ fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Opti
     Some((question, backend.clone()))
 }
 
-/// Asks the tools of all stacks whose questions have not been asked before. Stacks whose inputs have no
-/// value are not asked: why is their answer.
+/// Asks the tools of all stacks whose questions have not been asked before. A stack with an input that has
+/// no value is not asked: the reason is its answer.
 pub(super) fn ask<'p>(
     context: &'p Context,
     request: &PlanRequest<'_>,
@@ -243,12 +243,8 @@ pub(super) fn ask<'p>(
     let generations = context.state.generations.planning(made);
     let environments = context.evaluator().in_generations(Arc::new(generations));
     let codes = PlanCode {
-        tree: StackCode {
-            project,
-            environments: &environments,
-        },
         removed: removed.codes,
-        inputs: None,
+        ..PlanCode::of_tree(project, &environments)
     };
     let of_project = needs.iter().filter_map(question);
     let questions = of_project
@@ -258,7 +254,7 @@ pub(super) fn ask<'p>(
     let reader = OutputReader::new(context, request, document, query);
     let stacks = questions.iter().filter_map(|(it, _)| it.stack.here());
     let inputs = reader.inputs(stacks, &mut asked.outputs)?;
-    questions.retain(|(question, _)| asked.has_inputs(question.stack, &inputs, codes));
+    questions.retain(|(question, _)| asked.may_be_asked(question.stack, &inputs, codes));
     let (questions, backends): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
     if questions.is_empty() {
         return Ok(asked);

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::ask::{AskOptions, prepare_validation};
-use crate::plan::code::{PlanCode, StackCode};
+use crate::plan::code::PlanCode;
 use crate::plan::entry::{PlanMode, PlannedAction};
 use crate::plan::{PlannedOrder, WorkBefore};
 use crate::project::stack::StackIndex;
@@ -102,14 +102,7 @@ fn invalid(
         lock_timeout: None,
     };
     let environments = context.evaluator();
-    let codes = PlanCode {
-        tree: StackCode {
-            project: &context.project,
-            environments: &environments,
-        },
-        removed: &[],
-        inputs: None,
-    };
+    let codes = PlanCode::of_tree(&context.project, &environments);
     let asking = match prepare_validation(codes, &open, &options) {
         Ok(asking) => asking,
         Err(cannot) => return Err(request.tools.refuse(context, cannot)),

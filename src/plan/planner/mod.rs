@@ -13,6 +13,7 @@ mod environment;
 mod failing;
 mod generations;
 mod ignored;
+mod init;
 mod left_behind;
 mod make;
 mod missing_outputs;

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::ask::{AskOptions, NoAnswer, folder_of};
 use crate::plan::checks::{Checker, StackOutputs};
-use crate::plan::code::{PlanCode, StackCode};
+use crate::plan::code::PlanCode;
 use crate::plan::commands::OUTPUTS_FILE;
 use crate::plan::inputs::{KnownOutputs, StackInputs};
 use crate::plan::read_outputs::{
@@ -71,11 +71,19 @@ impl Context {
         document: Option<&Document>,
     ) -> Result<Option<StackInputs<'_>>> {
         let project = &self.project;
+        let has_inputs = |stack: &StackIndex| {
+            let scope = project.scopes.get(project.stacks[*stack].path.directory());
+            scope.is_some_and(|scope| !scope.inputs.is_empty())
+        };
+        let stacks: Vec<StackIndex> = stacks.filter(has_inputs).collect();
+        if stacks.is_empty() {
+            return Ok(None);
+        }
         let drivers = Drivers::new(self, document);
         let mut problems = Vec::new();
-        let inputs = StackInputs::find(project, stacks, |it| drivers.of(it), &mut problems);
+        let inputs = StackInputs::find(project, &stacks, |it| drivers.of(it), &mut problems);
         if problems.is_empty() {
-            return Ok(inputs);
+            return Ok(Some(inputs));
         }
         self.notices.annotated(&problems, &project.sources);
         Err(ExitStatus::Configuration.into())
@@ -145,14 +153,13 @@ impl OutputReader<'_> {
         Ok(unwritten)
     }
 
-    /// Evaluates the inputs of those stacks that have some, from outputs that are known or read now. An
-    /// input has its mock if its outputs come from a stack that was never applied.
+    /// Evaluates the inputs of stacks; those without inputs are left out. Reads the outputs that are not known
+    /// yet. An input whose outputs come from a stack that was never applied gets its mock.
     pub(super) fn inputs(
         &self,
         stacks: impl Iterator<Item = StackIndex>,
         known: &mut KnownOutputs,
     ) -> Result<InputsOfStacks> {
-        let project = &self.context.project;
         let stacks: Vec<StackIndex> = stacks.collect();
         let found = self
             .context
@@ -161,10 +168,11 @@ impl OutputReader<'_> {
             return Ok(BTreeMap::new());
         };
         let drivers = Drivers::new(self.context, self.document);
-        self.read_inputs(&inputs, &stacks, known)?;
-        let may_mock = |source: StackIndex| match self.document {
-            Some(_) => drivers.entry(source).is_none(),
-            None => known.are_empty(&project.stacks[source].path),
+        let is_absent = |source| self.document.is_some() && drivers.entry(source).is_none();
+        self.read_inputs(&inputs, &stacks, is_absent, known)?;
+        let may_mock = |source| match self.document {
+            Some(_) => is_absent(source),
+            None => known.are_empty(source),
         };
         let with_inputs = stacks
             .into_iter()
@@ -173,24 +181,21 @@ impl OutputReader<'_> {
         Ok(all.collect())
     }
 
-    /// Reads the outputs that some stacks need for their inputs and that are not known yet. Those of a
-    /// stack that was never applied are not read.
+    /// Reads the outputs that the inputs of stacks need, unless they are known. Those of an absent stack are not
+    /// read.
     fn read_inputs(
         &self,
         inputs: &StackInputs<'_>,
         stacks: &[StackIndex],
+        is_absent: impl Fn(StackIndex) -> bool,
         known: &mut KnownOutputs,
     ) -> Result<()> {
         let needed = stacks.iter().flat_map(|stack| inputs.needed(*stack));
         let mut positions: BTreeSet<usize> = needed.collect();
         positions.retain(|position| !known.was_read(inputs, *position));
-        let drivers = Drivers::new(self.context, self.document);
-        let is_absent = |position: &usize| {
-            let source = inputs.source(*position).stack;
-            self.document.is_some() && drivers.entry(source).is_none()
-        };
-        let (absent, positions): (Vec<usize>, Vec<usize>) =
-            positions.into_iter().partition(is_absent);
+        let (absent, positions): (Vec<usize>, Vec<usize>) = positions
+            .into_iter()
+            .partition(|position| is_absent(inputs.source(*position).stack));
         for position in absent {
             known.set(inputs, position, Err(NEVER_APPLIED.to_owned()));
         }
@@ -214,8 +219,7 @@ impl OutputReader<'_> {
         Ok(())
     }
 
-    /// Runs the commands that print outputs. Returns, by the positions of the sources, whether each
-    /// succeeded, or that it failed. Shows the output of failed ones.
+    /// Runs the commands that print outputs, and shows what failed ones print.
     fn print(&self, sources: &[OutputSource<'_>]) -> Result<PrintedOutputs> {
         let context = self.context;
         let project = &context.project;
@@ -223,14 +227,7 @@ impl OutputReader<'_> {
         let folder = PrivateFolder::of(context, FOLDER)?;
         // Other stacks use the current generation.
         let environments = context.evaluator();
-        let codes = PlanCode {
-            tree: StackCode {
-                project,
-                environments: &environments,
-            },
-            removed: &[],
-            inputs: None,
-        };
+        let codes = PlanCode::of_tree(project, &environments);
         let options = AskOptions {
             run: &id,
             folder: folder.path(),
@@ -287,5 +284,6 @@ impl OutputReader<'_> {
 struct PrintedOutputs {
     /// Has a folder for each source that succeeded; removed on drop.
     folder: PrivateFolder,
+    /// The positions of the sources, and why one has no outputs.
     ended: Vec<(usize, std::result::Result<(), String>)>,
 }

@@ -10,25 +10,22 @@ use super::commits::Commits;
 use super::destroy_commands::{BRING_BACK, DestroyCommands, OwnCode, first_message};
 use super::removals::{BlockedRemoval, DecidedRemoval, Removal, Removals};
 use super::subjects::tools_on_path;
-use super::tools::{Ask, AskRun, RunOrigin};
-use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
+use super::tools::Ask;
+use crate::context::Context;
 use crate::driver::{Driver, DriverAnswer, local_state, usual_local_state, workspace_of};
 use crate::error::Result;
-use crate::exit::ExitStatus;
 use crate::git::CommitId;
 use crate::path::{Generation, StackPath};
+use crate::plan::CannotAsk;
 use crate::plan::ask::{self, AskOptions, ToolQuestion};
 use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
 use crate::plan::commit_code::find_local_state;
 use crate::plan::entry::{Decision, PlannedAction};
-use crate::plan::inputs::StackInputs;
-use crate::plan::{CannotAsk, Purpose};
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::host::host_environment;
 use crate::project::namespaces::Generations;
 use crate::project::stack::StackIndex;
-use crate::run::request::new_id;
 use crate::state::document::Document;
 
 /// The fix if the tool of a generation fails.
@@ -326,89 +323,12 @@ impl Context {
                 .collect();
             let environments = self.evaluator();
             let all = PlanCode {
-                tree: StackCode {
-                    project: &self.project,
-                    environments: &environments,
-                },
                 removed: &of_commands,
-                inputs: None,
+                ..PlanCode::of_tree(&self.project, &environments)
             };
             self.init(tools, jobs, all, &local)?;
         }
         removals.link_states(&self.project.root, document, commits, codes);
-        Ok(())
-    }
-
-    /// Runs `init` in the stacks whose outputs some stacks need for their inputs, unless it has run. If a
-    /// tool fails, the step that reads the outputs reports the failure.
-    pub fn init_sources(
-        &self,
-        tools: &dyn Ask,
-        jobs: NonZeroUsize,
-        inputs: &StackInputs<'_>,
-        stacks: impl Iterator<Item = StackIndex>,
-    ) -> Result<()> {
-        let positions: BTreeSet<usize> = stacks.flat_map(|stack| inputs.needed(stack)).collect();
-        let sources = positions.into_iter().map(|position| {
-            let source = inputs.source(position);
-            (source.stack, source.driver)
-        });
-        let sources: BTreeMap<StackIndex, Driver<'_>> = sources.collect();
-        let sources: Vec<_> = sources
-            .into_iter()
-            .map(|(stack, driver)| (PlanStack::Here(stack), driver))
-            .collect();
-        let environments = self.evaluator();
-        let codes = PlanCode {
-            tree: StackCode {
-                project: &self.project,
-                environments: &environments,
-            },
-            removed: &[],
-            inputs: None,
-        };
-        self.init(tools, jobs, codes, &sources)
-    }
-
-    /// Runs `init` in those stacks in which it has not run.
-    fn init(
-        &self,
-        tools: &dyn Ask,
-        jobs: NonZeroUsize,
-        codes: PlanCode<'_, '_>,
-        stacks: &[(PlanStack, Driver<'_>)],
-    ) -> Result<()> {
-        let id = new_id(&self.project.root);
-        let place = PrivateFolder::of(self, FOLDER)?;
-        let options = AskOptions {
-            run: &id,
-            folder: place.path(),
-            init: false,
-            extra: &[],
-            jobs,
-            lock_timeout: None,
-        };
-        let Ok(asking) = ask::prepare_init(codes, stacks, &options) else {
-            return Ok(());
-        };
-        if asking.execution.turns.is_empty() {
-            return Ok(());
-        }
-        let origin = RunOrigin {
-            purpose: Purpose::Plan,
-            base: None,
-            is_recorded: false,
-        };
-        let run = AskRun {
-            id: &id,
-            origin,
-            jobs,
-            asking,
-        };
-        let summary = tools.run(self, run)?.summary;
-        if summary.signal.is_some() {
-            return Err(ExitStatus::Run(summary.exit_status()).into());
-        }
         Ok(())
     }
 }
@@ -451,12 +371,8 @@ impl<'p> RemovalCode<'_, 'p> {
         let environments = Environments::new(&context.project, host_environment());
         let removed = [self.code(removal)];
         let codes = PlanCode {
-            tree: StackCode {
-                project: &context.project,
-                environments: &environments,
-            },
             removed: &removed,
-            inputs: None,
+            ..PlanCode::of_tree(&context.project, &environments)
         };
         let question = ToolQuestion {
             stack: PlanStack::Removed(0),

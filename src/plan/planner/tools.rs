@@ -1,4 +1,4 @@
-//! Runs the tools: what the planner needs of the program that uses it.
+//! How the planner has tools run. Who uses the planner implements [`Ask`]; this module runs nothing itself.
 
 use std::collections::BTreeMap;
 use std::io;

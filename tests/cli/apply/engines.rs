@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{declare, done};
 use crate::support::{Repository, Sandbox, orch_program, skipped};
 
-/// Stacks with what they run after. Each depends on one that may fail, runs beside it, or stands alone.
+/// The stacks, and what each runs after.
 const STACKS: [(&str, &str); 6] = [
     ("/app", "after = [\"/db\", \"/cache\"]"),
     ("/cache", "after = [\"/net\"]"),
@@ -96,7 +96,7 @@ fn push(repository: &Repository) {
     repository.git("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main");
 }
 
-fn shared(repository: &Repository, name: &str) -> std::path::PathBuf {
+fn shared(repository: &Repository, name: &str) -> PathBuf {
     repository.outside().join("shared").join(name)
 }
 
