@@ -195,12 +195,12 @@ fn flags_of(command: &Command) -> BTreeMap<String, bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::commands::command_line::Cli;
+    use crate::program::commands::command_line::WholeCli;
     use clap::CommandFactory;
 
     fn moved(line: &str) -> Option<String> {
         let arguments = line.split(' ').map(OsString::from);
-        let moved = move_behind_command(Cli::command(), arguments);
+        let moved = move_behind_command(WholeCli::command(), arguments);
         let words = moved.unwrap_or_else(|error| panic!("{line}: {error}"))?;
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         Some(words.join(" "))
@@ -263,7 +263,7 @@ mod tests {
                 check(nested, known);
             }
         }
-        let mut root = Cli::command();
+        let mut root = WholeCli::command();
         root.build();
         check(&root, &mut BTreeMap::new());
     }

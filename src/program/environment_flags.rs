@@ -34,6 +34,16 @@ const RUN: [(&str, &str); 9] = [
 /// The flags with an optional value, which is a switch.
 const SWITCHES: [&str; 1] = ["continue_on_error"];
 
+/// Returns whether a variable is set.
+pub(crate) fn is_any_set() -> bool {
+    let mut all = CHDIR.iter().chain(&SELECTION).chain(&RUN);
+    all.any(|(_, variable)| is_set(variable))
+}
+
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
 /// Adds the variables that are set to the flags of a command line.
 pub(crate) fn with_environment(root: Command) -> Command {
     let root = with_variables(root, &CHDIR);
@@ -65,7 +75,7 @@ fn with_variables(command: Command, variables: &'static [(&str, &str)]) -> Comma
 }
 
 fn with_variable(arg: Arg, variable: &'static str) -> Arg {
-    if env::var_os(variable).is_none_or(|value| value.is_empty()) {
+    if !is_set(variable) {
         return arg;
     }
     let is_switch =

@@ -6,10 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuildError};
 
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::{Block, Body, Name};
@@ -38,8 +39,8 @@ use crate::project::stack::{self, AttributeRead, Declared, StackIndex, Stacks, W
 use crate::project::{globals, import, top_level};
 use crate::source::{Sources, Span, Spanned};
 
-/// The minimum number of threads that read and parse, which may exceed the processors: on a cold disk they wait.
-const MIN_THREADS: usize = 8;
+/// The minimum number of threads that read and parse, which may exceed the processors: they also wait for the disk.
+const MIN_THREADS: usize = 2;
 
 /// Parsing and evaluation nest up to the parser's limits; this leaves room even in unoptimised builds.
 const STACK_BYTES: usize = 16 << 20;
@@ -90,7 +91,7 @@ pub enum LoadTreeError {
     #[error(transparent)]
     Tree(#[from] io::Error),
     #[error("failed to start the threads that read files")]
-    Threads(#[from] rayon::ThreadPoolBuildError),
+    Threads(#[from] ThreadPoolBuildError),
 }
 
 #[derive(Debug, Default)]
@@ -133,7 +134,7 @@ impl DirectoryScope {
 }
 
 impl Project {
-    pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, rayon::ThreadPoolBuildError> {
+    pub fn load(root: &Path, problems: &mut Problems) -> Result<Self, ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
             let files = SourceTree::on_disk(root);
             let found = discover::read(&files, problems);
@@ -145,7 +146,7 @@ impl Project {
     pub fn load_with_listing(
         root: &Path,
         problems: &mut Problems,
-    ) -> Result<(Self, Listing), rayon::ThreadPoolBuildError> {
+    ) -> Result<(Self, Listing), ThreadPoolBuildError> {
         Ok(pool()?.install(|| {
             let files = SourceTree::on_disk(root);
             let (found, listing) = discover::read_with_listing(&files, problems);
@@ -362,14 +363,20 @@ impl Project {
     }
 }
 
-pub(crate) fn pool() -> Result<rayon::ThreadPool, rayon::ThreadPoolBuildError> {
-    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let build = |n_threads| {
+/// Returns the threads that read, parse and evaluate. They start with the first use.
+pub(crate) fn pool() -> Result<&'static ThreadPool, ThreadPoolBuildError> {
+    static POOL: OnceLock<ThreadPool> = OnceLock::new();
+    if let Some(pool) = POOL.get() {
+        return Ok(pool);
+    }
+    let start = |n_threads| {
         let builder = rayon::ThreadPoolBuilder::new().num_threads(n_threads);
         builder.stack_size(STACK_BYTES).build()
     };
+    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Where memory or processes are limited, one thread is enough.
-    build(processors.max(MIN_THREADS)).or_else(|_| build(1))
+    let started = start(processors.max(MIN_THREADS)).or_else(|_| start(1))?;
+    Ok(POOL.get_or_init(|| started))
 }
 
 struct Evaluated {

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{Error, ErrorKind};
-use clap::{Arg, ArgAction, Args, CommandFactory, FromArgMatches as _, Parser};
+use clap::{Arg, ArgAction, Args, Command, CommandFactory as _, FromArgMatches as _, Parser};
 
-use crate::program::commands::Command;
+use crate::program::commands;
 use crate::program::early_flags::move_behind_command;
-use crate::program::environment_flags::with_environment;
+use crate::program::environment_flags::{is_any_set, with_environment};
 
 /// Finds the stacks of an infrastructure monorepo, puts them in order and runs a command in each
 ///
@@ -41,7 +41,7 @@ Exit status:
   5 I/O, git or a missing program        64 the command line is wrong
   128+n ended by signal n"
 )]
-pub(crate) struct Cli {
+pub(crate) struct Cli<const IS_LATE: bool> {
     /// Work in this directory instead of the current one
     ///
     /// Can be repeated: each is relative to the one before.
@@ -74,7 +74,7 @@ pub(crate) struct Cli {
     _terramate: TerramateFlags,
 
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: commands::Command<IS_LATE>,
 }
 
 /// Global flags of Terramate that have no effect: its log, and its check for updates.
@@ -96,20 +96,27 @@ struct TerramateFlags {
     disable_checkpoint_signature: bool,
 }
 
+/// The command line with the flags of all commands.
+pub(crate) type WholeCli = Cli<false>;
+
+/// The command line with the flags of the command that is used.
+pub(crate) type LateCli = Cli<true>;
+
 /// Parses the command line.
 ///
 /// # Errors
 ///
 /// If it is invalid, or requests the help or the version.
-pub(crate) fn parse() -> Result<Cli, Error> {
-    parse_words(std::env::args_os()).or_else(|error| {
+pub(crate) fn parse() -> Result<LateCli, Error> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    parse_words(&words).or_else(|error| {
         if error.kind() != ErrorKind::UnknownArgument {
             return Err(error);
         }
-        match move_behind_command(Cli::command(), std::env::args_os())? {
-            Some(moved) => parse_words(moved),
-            None => match Cli::try_parse_from(std::env::args_os().map(shielded)) {
-                Ok(cli) if matches!(cli.command, Command::Eval(_)) => Ok(cli),
+        match move_behind_command(WholeCli::command(), words.clone())? {
+            Some(moved) => parse_words(&moved),
+            None => match LateCli::try_parse_from(words.into_iter().map(shielded)) {
+                Ok(cli) if matches!(cli.command, commands::Command::Eval(_)) => Ok(cli),
                 _ => Err(error),
             },
         }
@@ -117,10 +124,17 @@ pub(crate) fn parse() -> Result<Cli, Error> {
 }
 
 /// Parses words, and the flags that the environment sets.
-fn parse_words(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Error> {
-    let mut command = with_environment(Cli::command());
-    let matches = command.try_get_matches_from_mut(words)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+fn parse_words(words: &[OsString]) -> Result<LateCli, Error> {
+    let parse = |mut command: Command| {
+        let matches = command.try_get_matches_from_mut(words)?;
+        LateCli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    };
+    // Messages and the help need all flags, and so do variables.
+    let first = (!is_any_set()).then(|| parse(LateCli::command()));
+    match first {
+        Some(Ok(cli)) => Ok(cli),
+        _ => parse(with_environment(WholeCli::command())),
+    }
 }
 
 /// Puts a space before an expression that begins with a minus, so that it is not parsed as a flag.
@@ -138,7 +152,7 @@ fn shielded(word: OsString) -> OsString {
 /// Returns whether `-v` and `--version` are both given, in either order.
 pub(crate) fn wants_details() -> bool {
     let version = Arg::new("version").short('V').long("version");
-    let command = Cli::command()
+    let command = WholeCli::command()
         .disable_version_flag(true)
         .arg(version.action(ArgAction::SetTrue))
         .ignore_errors(true);
@@ -149,10 +163,9 @@ pub(crate) fn wants_details() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        WholeCli::command().debug_assert();
     }
 }

@@ -10,7 +10,7 @@ use orch::diagnostic::closest;
 use orch::exit::ExitStatus;
 use orch::printable::printable;
 
-use crate::program::commands::command_line::Cli;
+use crate::program::commands::command_line::WholeCli;
 use crate::program::console::stdout;
 use crate::program::error::{ProgramError, Result};
 use crate::program::help::{TOPICS, Topic, TopicStyle};
@@ -137,7 +137,7 @@ const GROUPS: [Group; 9] = [
 
 /// Lists commands and topics.
 fn overview() -> String {
-    let command = Cli::command();
+    let command = WholeCli::command();
     let mut text =
         "New here? Read `orch help selection`, `orch help plan` and `orch help state`.\n"
             .to_owned();
@@ -164,7 +164,7 @@ fn entry(text: &mut String, name: &str, summary: &str) {
 
 /// Returns the output of `orch COMMAND --help`.
 fn command_help(words: &[String], is_plain: bool) -> Option<String> {
-    let mut root = Cli::command();
+    let mut root = WholeCli::command();
     root.build();
     let mut command = &mut root;
     for word in words {
@@ -180,7 +180,7 @@ fn command_help(words: &[String], is_plain: bool) -> Option<String> {
 
 fn unknown(subject: &[String]) -> ProgramError {
     let subject = subject.join(" ");
-    let command = Cli::command();
+    let command = WholeCli::command();
     let commands = command.get_subcommands().map(clap::Command::get_name);
     let known = commands.chain(TOPICS.iter().map(|topic| topic.name));
     let meant = closest(&subject, known).map(|meant| format!("; did you mean `{meant}`?"));
@@ -207,7 +207,7 @@ mod tests {
             names.sort_unstable();
             names
         };
-        let command = Cli::command();
+        let command = WholeCli::command();
         let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
         let mut commands: Vec<&str> = shown.map(clap::Command::get_name).collect();
         commands.sort_unstable();

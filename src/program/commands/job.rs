@@ -24,7 +24,8 @@ use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
 use super::apply::PartOfFile;
-use super::command_line::Cli;
+use super::command_line::LateCli;
+use super::late::Late;
 use super::reports::{ReportArgs, Reports};
 use super::run::{CommandJobs, RunArgs};
 use super::runs::shown_in;
@@ -175,7 +176,7 @@ fn secret() -> String {
 }
 
 /// Returns the arguments of `orch run` with the command of a work order.
-fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
+fn command_of(named: &Path, order: &WorkOrder) -> Result<Late<RunArgs, true>> {
     let OrderedTask::Command {
         words,
         eval,
@@ -196,7 +197,7 @@ fn command_of(named: &Path, order: &WorkOrder) -> Result<Box<RunArgs>> {
     line.extend(flags.map(|(_, flag)| (*flag).into()));
     line.push("--".into());
     line.extend(words.iter().map(|word| word.0.clone()));
-    match Cli::try_parse_from(line).map(|cli| cli.command) {
+    match LateCli::try_parse_from(line).map(|cli| cli.command) {
         Ok(Command::Run(run)) => Ok(run),
         _ => Err(unusable(named, "its command is none of `orch run`")),
     }

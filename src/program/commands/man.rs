@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory};
 use orch::exit::ExitStatus;
 
 use super::working_directory;
-use crate::program::commands::command_line::Cli;
+use crate::program::commands::command_line::WholeCli;
 use crate::program::error::Result;
 use crate::program::help::{TOPICS, command_pages};
 
@@ -27,7 +27,7 @@ pub(super) fn man(chdir: &[PathBuf], args: &ManArgs) -> Result<ExitStatus> {
     let directory = working_directory(chdir)?.join(&args.directory);
     let failed = || format!("failed to write man pages to `{}`", directory.display());
     fs::create_dir_all(&directory).with_context(failed)?;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = WholeCli::command().disable_help_subcommand(true);
     command.build();
     for page in command_pages(&command).with_context(failed)? {
         fs::write(directory.join(page.file), page.text).with_context(failed)?;

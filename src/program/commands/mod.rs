@@ -18,6 +18,7 @@ mod globals;
 mod graph;
 mod help;
 mod job;
+mod late;
 mod list;
 mod man;
 mod neighbour_flags;
@@ -58,45 +59,46 @@ pub(crate) use self::completions::answer as answer_completion;
 pub(crate) use self::run::contradicting_flag;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
-use crate::program::commands::command_line::Cli;
+use crate::program::commands::command_line::LateCli;
+use crate::program::commands::late::Late;
 use crate::program::error::Result;
 use crate::program::{console, notices};
 
 /// The commands, in the order in which the help shows them.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    List(list::ListArgs),
-    Plan(Box<plan::PlanArgs>),
-    Show(show::ShowArgs),
-    Apply(Box<apply::ApplyArgs>),
-    Destroy(Box<apply::DestroyArgs>),
-    Run(Box<run::RunArgs>),
-    Runs(runs::RunsArgs),
-    Script(script::ScriptArgs),
-    Export(Box<export::EngineExportArgs>),
-    Job(job::JobArgs),
-    Work(job::WorkArgs),
-    Finish(job::FinishArgs),
-    State(state::StateArgs),
-    Why(why::WhyArgs),
-    Graph(graph::GraphArgs),
-    Trigger(trigger::TriggerArgs),
-    Create(Box<create::CreateArgs>),
-    Clone(clone::CloneArgs),
-    Fmt(fmt::FmtArgs),
-    Policy(policy::PolicyArgs),
-    Validate(validate::ValidateArgs),
-    Env(env::EnvArgs),
-    Globals(globals::GlobalsArgs),
-    Eval(eval::EvalArgs),
-    Help(help::HelpArgs),
-    Man(man::ManArgs),
-    Completions(completions::CompletionsArgs),
-    Version(version::VersionArgs),
+pub(crate) enum Command<const IS_LATE: bool> {
+    List(Late<list::ListArgs, IS_LATE>),
+    Plan(Late<plan::PlanArgs, IS_LATE>),
+    Show(Late<show::ShowArgs, IS_LATE>),
+    Apply(Late<apply::ApplyArgs, IS_LATE>),
+    Destroy(Late<apply::DestroyArgs, IS_LATE>),
+    Run(Late<run::RunArgs, IS_LATE>),
+    Runs(Late<runs::RunsArgs, IS_LATE>),
+    Script(Late<script::ScriptArgs, IS_LATE>),
+    Export(Late<export::EngineExportArgs, IS_LATE>),
+    Job(Late<job::JobArgs, IS_LATE>),
+    Work(Late<job::WorkArgs, IS_LATE>),
+    Finish(Late<job::FinishArgs, IS_LATE>),
+    State(Late<state::StateArgs, IS_LATE>),
+    Why(Late<why::WhyArgs, IS_LATE>),
+    Graph(Late<graph::GraphArgs, IS_LATE>),
+    Trigger(Late<trigger::TriggerArgs, IS_LATE>),
+    Create(Late<create::CreateArgs, IS_LATE>),
+    Clone(Late<clone::CloneArgs, IS_LATE>),
+    Fmt(Late<fmt::FmtArgs, IS_LATE>),
+    Policy(Late<policy::PolicyArgs, IS_LATE>),
+    Validate(Late<validate::ValidateArgs, IS_LATE>),
+    Env(Late<env::EnvArgs, IS_LATE>),
+    Globals(Late<globals::GlobalsArgs, IS_LATE>),
+    Eval(Late<eval::EvalArgs, IS_LATE>),
+    Help(Late<help::HelpArgs, IS_LATE>),
+    Man(Late<man::ManArgs, IS_LATE>),
+    Completions(Late<completions::CompletionsArgs, IS_LATE>),
+    Version(Late<version::VersionArgs, IS_LATE>),
     #[command(subcommand, hide = true)]
     Experimental(terramate::Experimental),
     #[command(subcommand, hide = true)]
-    Debug(terramate::TerramateDebug),
+    Debug(Box<terramate::TerramateDebug>),
     #[command(flatten)]
     Elsewhere(terramate::Elsewhere),
     /// The process in which policies are evaluated
@@ -107,7 +109,7 @@ pub(crate) enum Command {
     OutputKeeper,
 }
 
-pub(crate) fn run(cli: Cli) -> Result<ExitStatus> {
+pub(crate) fn run(cli: LateCli) -> Result<ExitStatus> {
     let mut chdir = cli.chdir;
     if cli.root {
         chdir = vec![find_project(&chdir)?.root];

@@ -6,7 +6,7 @@ use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use orch::printable::{command_line, printable};
 
-use super::command_line::Cli;
+use super::command_line::WholeCli;
 use super::{find_project, working_directory};
 use crate::program::error::{ProgramError, Result};
 
@@ -34,7 +34,7 @@ pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
     if word.starts_with('-') {
         return None;
     }
-    let root = Cli::command();
+    let root = WholeCli::command();
     let usage = text(ContextKind::Usage)?;
     let mut words = usage.split_whitespace();
     words.find(|word| *word == root.get_name())?;
@@ -57,7 +57,7 @@ pub(crate) fn stray_path(error: &clap::Error) -> Option<ProgramError> {
 /// Returns the error of `orch apply envs/dev --changed`, where clap only reports that `[FILE]`
 /// excludes the flag.
 fn stray_beside_flags() -> Option<ProgramError> {
-    let matches = Cli::command().ignore_errors(true).get_matches();
+    let matches = WholeCli::command().ignore_errors(true).get_matches();
     let chdir: Vec<PathBuf> = matches
         .get_many("chdir")
         .unwrap_or_default()

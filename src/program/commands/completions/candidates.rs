@@ -12,7 +12,7 @@ use clap_complete::engine::{CompletionCandidate, complete};
 use clap_complete::env::EnvCompleter;
 
 use super::values::{CompletionValue, TypedPlace};
-use crate::program::commands::command_line::Cli;
+use crate::program::commands::command_line::WholeCli;
 use crate::program::commands::selection_flags::SelectArgs;
 use crate::program::help::TOPICS;
 
@@ -51,7 +51,7 @@ impl Completion {
 
     /// Like [`Self::new`], for words that may not be UTF-8.
     pub(super) fn of_words(words: &[OsString]) -> Self {
-        let command = with_early_flags(Cli::command());
+        let command = with_early_flags(WholeCli::command());
         let before = &words[..words.len().saturating_sub(1)];
         let surroundings = Arc::new(TypedPlace::new(directories(&command, before)));
         Completion {
@@ -145,7 +145,7 @@ fn directories(command: &Command, words: &[OsString]) -> (Vec<PathBuf>, bool) {
 
 /// Returns the topics and commands of `orch help` that begin with the typed text.
 fn subjects(typed: &str) -> Vec<CompletionValue> {
-    let command = Cli::command();
+    let command = WholeCli::command();
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
     let commands = shown.map(|command| {
         let about = command.get_about().map(ToString::to_string);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_completed_value_is_one_of_an_argument() {
-        let names = value_names(&Cli::command());
+        let names = value_names(&WholeCli::command());
         for (name, _) in VALUES {
             assert!(names.contains(name), "no argument has a value {name}");
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_directory_is_that_of_the_words_before() {
-        let command = with_early_flags(Cli::command());
+        let command = with_early_flags(WholeCli::command());
         let table = [
             ("orch -C a why", "a", false),
             ("orch why -C a --chdir=b", "a b", false),
