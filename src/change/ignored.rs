@@ -59,6 +59,8 @@ impl IgnoreRule {
         };
         for input in inputs {
             match &input.value {
+                // It is a matter of recorded outputs.
+                IgnoredInput::Input(_) => {}
                 IgnoredInput::Variable(name) => {
                     rule.variables.insert(name.clone());
                 }

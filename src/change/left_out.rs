@@ -30,7 +30,7 @@ pub fn mark_ignored(project: &Project, stack: StackIndex, inputs: &mut [Input]) 
     let globs = listed.iter().filter_map(|input| match &input.value {
         // An invalid glob was reported where it is written.
         IgnoredInput::Files(glob) => Some((glob.as_str(), FilePattern::new(directory, glob).ok()?)),
-        IgnoredInput::Variable(_) => None,
+        IgnoredInput::Variable(_) | IgnoredInput::Input(_) => None,
     });
     let globs: Vec<(&str, FilePattern)> = globs.collect();
     for input in inputs {

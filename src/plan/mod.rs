@@ -35,6 +35,7 @@ pub mod ties;
 mod totals;
 pub mod triggers;
 pub mod upstream;
+pub mod used_outputs;
 pub mod verify;
 
 pub use self::approval::DestroyedResources;

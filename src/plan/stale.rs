@@ -19,6 +19,7 @@ pub use self::done::{failed_beside, last_run};
 pub use self::reason::Stale;
 use super::saved::{SavedPlan, SavedStack};
 use super::upstream::Upstream;
+use super::used_outputs::UsedOutputs;
 use crate::change::{EntryIndex, InputDigests, MissingStack, part_label};
 use crate::path::{Generation, StackPath};
 use crate::plan::entry::PlannedAction;
@@ -49,7 +50,7 @@ pub struct PlanFacts<'a> {
     order: Upstream,
     records: Option<Upstream>,
     /// The recorded outputs, digested on first use.
-    outputs: Option<Upstream>,
+    outputs: Option<UsedOutputs<'a>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -49,6 +49,12 @@ impl DigestSum {
         }
     }
 
+    fn subtract(&mut self, other: DigestSum) {
+        for (word, less) in self.0.iter_mut().zip(other.0) {
+            *word = word.wrapping_sub(less);
+        }
+    }
+
     fn to_bytes(self) -> Vec<u8> {
         self.0.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -129,6 +135,29 @@ impl Upstream {
         hex(self.before[stack.get()].unwrap_or_default())
     }
 
+    /// Like [`Self::of`], with other digests of direct predecessors, where they have outputs. What reaches the stack
+    /// through a group stays as it is.
+    pub fn replacing(
+        &mut self,
+        stack: StackIndex,
+        others: &BTreeMap<StackIndex, String>,
+    ) -> String {
+        let whole = self.of(stack);
+        if others.is_empty() {
+            return whole;
+        }
+        let mut sum = self.before[stack.get()].unwrap_or_default();
+        for predecessor in self.backward.successors(stack.get()) {
+            let node = predecessor.node as usize;
+            let own = self.own.get(node).and_then(Option::as_ref);
+            if let (Some(own), Some(other)) = (own, others.get(&StackIndex::new(node))) {
+                sum.subtract(self.single(node, own));
+                sum.add(self.single(node, other));
+            }
+        }
+        hex(sum)
+    }
+
     pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
         let mut is_seen = vec![false; self.before.len()];
         let mut open = vec![stack.get()];
@@ -155,13 +184,16 @@ impl Upstream {
         self.own.get(node).is_none_or(Option::is_none)
     }
 
+    /// Returns the contribution of a stack with outputs.
+    fn single(&self, node: usize, own: &str) -> DigestSum {
+        let path = self.paths[node].to_string();
+        DigestSum::single(b's', &[path.as_bytes(), own.as_bytes()])
+    }
+
     /// Returns a node's contribution; `None` if its predecessors have to be computed first.
     fn contribution(&self, node: usize) -> Option<DigestSum> {
         match self.own.get(node) {
-            Some(Some(own)) => {
-                let path = self.paths[node].to_string();
-                Some(DigestSum::single(b's', &[path.as_bytes(), own.as_bytes()]))
-            }
+            Some(Some(own)) => Some(self.single(node, own)),
             // Many paths may lead to the same stacks; a sum over paths could overflow to the old
             // sum.
             Some(None) => self.before[node].map(|before| {

@@ -76,13 +76,32 @@ pub struct Findings {
     pub mode: Option<String>,
     /// The digests of the outputs, if they are known.
     pub outputs: Option<BTreeMap<String, String>>,
-    /// The digest of the outputs that the stack was applied with.
-    pub upstream: Option<String>,
+    /// The outputs that the stack was applied with.
+    pub used: Option<UsedDigests>,
     /// Whether the whole stack matches its configuration.
     pub is_complete: bool,
     pub effect: Effect,
     /// Whether it was applied, but a postcondition failed.
     pub has_failed_checks: bool,
+}
+
+/// Digests of the outputs that a stack is applied with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedDigests {
+    /// Of those in `input` blocks, by the name of the input.
+    pub inputs: BTreeMap<String, String>,
+    /// Of all others.
+    pub upstream: String,
+}
+
+impl UsedDigests {
+    /// Returns what was recorded, if anything was.
+    pub fn of(applied: &Applied) -> Option<Self> {
+        Some(UsedDigests {
+            inputs: applied.inputs_used.clone(),
+            upstream: applied.upstream.clone()?,
+        })
+    }
 }
 
 /// The effect of an apply on a stack.
@@ -194,13 +213,13 @@ impl NewEntry {
         let at = SystemClock::default().now();
         let earlier = self.earlier.as_ref();
         let mut entry = if is_done {
-            let upstream = findings.as_ref().and_then(|it| it.upstream.clone());
+            let used = findings.as_ref().and_then(|it| it.used.clone());
             Entry {
                 changed: earlier.and_then(|it| it.changed),
                 modified: earlier.and_then(|it| it.modified),
                 made: earlier.and_then(|it| it.made),
                 other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
-                applied: Some(self.applied(run, at, upstream)),
+                applied: Some(self.applied(run, at, used)),
                 driver: earlier.and_then(|it| it.driver.clone()),
                 backend: earlier.and_then(|it| it.backend.clone()),
                 mode: earlier.and_then(|it| it.mode.clone()),
@@ -323,7 +342,11 @@ impl NewEntry {
         applied.is_some_and(|applied| applied.inputs.as_ref() != Some(&self.inputs))
     }
 
-    fn applied(&self, run: &str, at: Timestamp, upstream: Option<String>) -> Applied {
+    fn applied(&self, run: &str, at: Timestamp, used: Option<UsedDigests>) -> Applied {
+        let (inputs_used, upstream) = match used {
+            Some(UsedDigests { inputs, upstream }) => (inputs, Some(upstream)),
+            None => (BTreeMap::new(), None),
+        };
         let earlier = self
             .earlier
             .as_ref()
@@ -342,6 +365,7 @@ impl NewEntry {
             inputs: Some(self.inputs.clone()),
             triggers: self.triggers.clone(),
             upstream,
+            inputs_used,
             triggered_by: earlier
                 .map(|it| it.triggered_by.clone())
                 .unwrap_or_default(),

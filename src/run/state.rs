@@ -15,7 +15,7 @@ use super::execute::{
     Commands, Control, Executor, Inbox, Running, Signal, StateAlarm, StepEnd, StepReporter,
     StepStart,
 };
-pub use super::stack_record::{Effect, Findings, NewEntry, NewGeneration};
+pub use super::stack_record::{Effect, Findings, NewEntry, NewGeneration, UsedDigests};
 use super::turn::{Step, TurnIndex};
 use crate::path::StackPath;
 use crate::state::document::{Entry, RunAction};

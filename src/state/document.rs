@@ -178,9 +178,17 @@ pub struct Applied {
     /// The triggers that it answered.
     #[serde(default)]
     pub triggers: Vec<String>,
-    /// A digest of the outputs that it was applied with: of the stacks that it runs right after.
+    /// A digest of the outputs that it was applied with: of the stacks that it runs right after, without those in
+    /// `inputs_used`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
+    /// For each of its `input` blocks, by name: a digest of the outputs in its value.
+    #[serde(
+        default,
+        deserialize_with = "keys::unique",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub inputs_used: BTreeMap<String, String>,
     /// The known digests of the outputs that replace it when they change, by their names in `replace_triggered_by`.
     #[serde(
         default,

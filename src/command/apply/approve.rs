@@ -4,7 +4,7 @@ use super::ApplyTerminal;
 use super::verified::VerifiedPlan;
 use crate::error::{Error, Result};
 use crate::plan::DestroyedResources;
-use crate::plan::upstream::Upstream;
+use crate::plan::used_outputs::UsedOutputs;
 use crate::plan::verify::RemainingWork;
 use crate::printable::{count, printable};
 
@@ -30,7 +30,7 @@ pub(super) struct ApprovedPlan<'s> {
     pub(super) verified: &'s VerifiedPlan,
     pub(super) to_do: RemainingWork<'s>,
     /// The digests of the outputs that stacks are applied with.
-    pub(super) upstream: Upstream,
+    pub(super) outputs: UsedOutputs<'s>,
     /// Whether the user rejected it: then only policies are evaluated.
     pub(super) is_rejected: bool,
 }

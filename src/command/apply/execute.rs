@@ -25,7 +25,7 @@ use crate::plan::code::{PlanCode, RemovedCode};
 use crate::plan::inputs::StackInputs;
 use crate::plan::planner::{Commits, Protections};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
-use crate::plan::verify::{RemainingWork, upstream};
+use crate::plan::verify::{RemainingWork, used_outputs};
 use crate::printable::{count, printable};
 use crate::project::environment::Environments;
 use crate::project::namespaces::Generations;
@@ -370,15 +370,15 @@ impl Apply<'_> {
         let n_allowed = self.approval.destroys.max(typed);
         to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
         let (project, document) = (&context.project, document.as_ref());
-        let mut known = upstream(project, &context.graph, document, &to_do, run);
-        to_do.leave_out_recorded(project, document, &mut known);
+        let mut outputs = used_outputs(project, &context.graph, document, &to_do, run);
+        to_do.leave_out_recorded(project, document, &mut outputs);
         if consent == ApprovalAnswer::Refused {
             to_do.keep_records();
         }
         ApprovedPlan {
             verified,
             to_do,
-            upstream: known,
+            outputs,
             is_rejected: consent == ApprovalAnswer::Refused,
         }
     }
@@ -394,7 +394,7 @@ impl Apply<'_> {
         let ApprovedPlan {
             verified,
             mut to_do,
-            upstream: known,
+            outputs,
             is_rejected,
         } = approved;
         let context = &verified.context;
@@ -466,7 +466,7 @@ impl Apply<'_> {
                 document: with_generations.as_ref().or(document),
             },
             &stacks,
-            known,
+            outputs,
             &options,
             &mut |stack, to| self.put_plan(stack, to),
         );

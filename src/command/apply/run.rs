@@ -103,7 +103,7 @@ impl Apply<'_> {
                 removed: &removed,
             };
             let drivers = director.drivers();
-            let mut plan = recording.plan(&turns, &drivers, to_do, director.upstream());
+            let mut plan = recording.plan(&turns, &drivers, to_do, director.used_outputs());
             if let Some(followed) = &followed {
                 plan.add_followups(followed.records(&environments, &lock));
             }

@@ -11,9 +11,10 @@ use crate::context::{Context, clashing};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::path::{Generation, StackPath};
 use crate::plan::triggers::named_outputs;
-use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::plan::used_outputs::UsedOutputs;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::report::{DocumentChange, Written};
+use crate::run::state::UsedDigests;
 use crate::run::state_lock::{Published, declared};
 use crate::state::document::{
     Applied, Attempt, AttemptOutcome, Document, Entry, READ, RunAction, UNMERGED,
@@ -95,18 +96,18 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
 /// Records the outputs of others that the stacks were verified with.
 fn note_upstream(context: &Context, document: &mut Document, existing: &ExistingStacks) {
     let stacks = &context.project.stacks;
-    let mut own: Vec<Option<String>> = vec![None; stacks.len()];
-    for (stack, key) in EntryIndex::new(stacks, document).iter() {
-        let outputs = document.stacks[key].outputs.as_ref();
-        own[stack.get()] = outputs.map(outputs_digest);
-    }
-    let mut upstream = Upstream::new(&context.graph, stacks, own);
+    let keys = EntryIndex::new(stacks, document);
+    let mut used = UsedOutputs::new(&context.project, &context.graph, |stack| {
+        document.stacks[keys.key(stack)?].outputs.as_ref()
+    });
     for path in existing.stacks.keys() {
         let stack = stacks.find(path).filter(|_| existing.is_verified(path));
         let entry = document.stacks.get_mut(path.as_str());
         let applied = entry.and_then(|entry| entry.applied.as_mut());
         if let (Some(stack), Some(applied)) = (stack, applied) {
-            applied.upstream = Some(upstream.of(stack));
+            let UsedDigests { inputs, upstream } = used.of(stack);
+            applied.upstream = Some(upstream);
+            applied.inputs_used = inputs;
         }
     }
 }
@@ -167,6 +168,7 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
                 inputs: Some(digest.recorded()),
                 triggers: asking.map(|it| it.file.to_string()).collect(),
                 upstream: None,
+                inputs_used: BTreeMap::new(),
                 triggered_by: BTreeMap::new(),
                 generations: environments.generations_used(index),
                 plan: None,

@@ -230,6 +230,7 @@ impl ImportedGraph<'_> {
                 inputs: None,
                 triggers: Vec::new(),
                 upstream: None,
+                inputs_used: BTreeMap::new(),
                 triggered_by: BTreeMap::new(),
                 generations: BTreeMap::new(),
                 plan: None,

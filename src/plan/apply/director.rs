@@ -19,7 +19,7 @@ use crate::plan::commands::{ACTION, SHOWN_FILE};
 use crate::plan::entry::{AskedAction, PlannedAction};
 use crate::plan::inputs::{KnownOutputs, StackInputs};
 use crate::plan::protection::{DestroyedPart, Guard};
-use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::plan::used_outputs::UsedOutputs;
 use crate::project::stack::StackIndex;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
@@ -34,7 +34,7 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) turns: Vec<ApplyTurn<'p>>,
     pub(super) run: String,
     pub(super) changed: ChangedOutputs,
-    pub(super) upstream: Upstream,
+    pub(super) used_outputs: UsedOutputs<'p>,
     pub(super) updated: UpdatedStacks<'p>,
     pub(super) inputs: ReadInputs<'a, 'p>,
     /// The stacks applied so far, and whether that changed anything.
@@ -98,8 +98,8 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         turns.map(|turn| turn.stack.driver.name).collect()
     }
 
-    pub fn upstream(&mut self) -> &mut Upstream {
-        &mut self.upstream
+    pub fn used_outputs(&mut self) -> &mut UsedOutputs<'p> {
+        &mut self.used_outputs
     }
 
     /// Returns the stacks whose outputs could not be read, each with the reason.
@@ -178,7 +178,13 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let can_plan = turn.roles.contains(&ApplyStepRole::Driver(StepRole::Plan));
         if turn.operation == Operation::Apply && stack.is_conditional {
             let has_work = stack.work.apply && stack.shown.action.is_some();
-            let is_unchanged = |here| !self.changed.before(here);
+            let is_unchanged = |here| {
+                !self.changed.before(here)
+                    || stack.used.as_ref().is_some_and(|before| {
+                        let differences = self.used_outputs.differences(here, before);
+                        differences.is_none() && !differences.ignored.is_empty()
+                    })
+            };
             if !has_work
                 && stack.generations.is_empty()
                 && !turn.is_recreated
@@ -316,7 +322,7 @@ impl ApplyDirector<'_, '_> {
                 self.unread.push((turn.path.clone(), problem));
                 if let Some(here) = turn.stack.stack.here() {
                     self.changed.set(here, true);
-                    self.upstream.set(here, None);
+                    self.used_outputs.set(here, None);
                 }
                 false
             }
@@ -494,7 +500,7 @@ impl Director for ApplyDirector<'_, '_> {
                 .or_else(|| stack.backend.clone()),
             mode: is_read.then(|| "read".to_owned()),
             outputs: None,
-            upstream: None,
+            used: None,
             is_complete: has_succeeded && is_complete,
             effect: Effect::Nothing,
             has_failed_checks,
@@ -528,8 +534,7 @@ impl Director for ApplyDirector<'_, '_> {
                 _ => true,
             };
             self.changed.set(here, has_changed);
-            let own = findings.outputs.as_ref().map(outputs_digest);
-            self.upstream.set(here, own);
+            self.used_outputs.set(here, findings.outputs.as_ref());
         }
         findings.effect = turn.effect();
         if findings.effect == Effect::Updated {
@@ -544,7 +549,7 @@ impl Director for ApplyDirector<'_, '_> {
                 followups.is_applied(here, (&findings.outputs, &findings.backend));
             }
         }
-        findings.upstream = Some(self.upstream.of(here));
+        findings.used = Some(self.used_outputs.of(here));
         let is_silent = *course == ApplyMode::Nothing && !stack.is_recorded;
         if let Some(problem) = problem {
             self.unread.push((turn.path.clone(), problem));

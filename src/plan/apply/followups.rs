@@ -107,6 +107,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             has_plan: false,
             backend: known.backend.clone(),
             outputs_before: None,
+            used: None,
             outputs: None,
             recorded: known.recorded.clone(),
             is_recorded: true,

@@ -37,7 +37,7 @@ use super::entry::AskedAction;
 use super::order::{OperationOrder, StackWork};
 use super::planned::PlannedOrder;
 use super::succession::LeavingUser;
-use super::upstream::Upstream;
+use super::used_outputs::UsedOutputs;
 use crate::driver::{Driver, Outputs};
 use crate::path::StackPath;
 use crate::project::Project;
@@ -45,6 +45,7 @@ use crate::project::stack::StackIndex;
 use crate::run::execute::{Execution, Task};
 use crate::run::schedule::{OnError, Schedule};
 use crate::run::settings::RunSettings;
+use crate::run::state::UsedDigests;
 use crate::run::turn::{Operation, Turn};
 use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::References;
@@ -69,6 +70,8 @@ pub struct ApplyStack<'p> {
     /// Its outputs if nothing is done, if known.
     pub outputs: Option<Outputs>,
     pub recorded: Option<BTreeMap<String, String>>,
+    /// The outputs that it was applied with, if they are known.
+    pub used: Option<UsedDigests>,
     /// Whether it is recorded although nothing is done.
     pub is_recorded: bool,
     pub checks: TurnChecks,
@@ -152,7 +155,7 @@ pub struct TurnPlaces {
 pub fn prepare<'a, 'p>(
     surroundings: ApplyProject<'a, 'p>,
     stacks: &[ApplyStack<'p>],
-    upstream: Upstream,
+    used_outputs: UsedOutputs<'p>,
     options: &ApplyOptions<'_>,
     put_plan: &mut dyn FnMut(&StackPath, &Path) -> io::Result<()>,
 ) -> Result<PreparedApply<'a, 'p>, CannotAsk> {
@@ -240,7 +243,7 @@ pub fn prepare<'a, 'p>(
             turns: states,
             run: options.run.to_owned(),
             changed,
-            upstream,
+            used_outputs,
             updated: UpdatedStacks::new(project, references),
             inputs: ReadInputs::new(codes.inputs),
             applied: BTreeMap::new(),

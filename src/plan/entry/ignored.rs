@@ -7,6 +7,8 @@ const MAX_NAMED: usize = 5;
 #[derive(Debug, Clone, Copy)]
 pub struct IgnoredInputs<'a> {
     pub names: &'a [String],
+    /// Changed inputs from other stacks.
+    pub inputs: &'a [String],
     /// Whether all inputs are ignored, so that the stack is never applied for changes.
     pub is_all: bool,
     /// The file with the rule, relative to the project root.
@@ -18,13 +20,14 @@ pub struct IgnoredInputs<'a> {
 impl IgnoredInputs<'_> {
     /// Returns the reason to do nothing, if something differs.
     pub(super) fn reason(&self) -> Option<PlanReason> {
-        if self.names.is_empty() {
+        let names = [self.names, self.inputs].concat();
+        if names.is_empty() {
             return None;
         }
-        let n_named = self.names.len().min(MAX_NAMED);
-        let mut text = format!("ignored: {}", self.names[..n_named].join(", "));
-        if self.names.len() > n_named {
-            text += &format!(" and {} more", self.names.len() - n_named);
+        let n_named = names.len().min(MAX_NAMED);
+        let mut text = format!("ignored: {}", names[..n_named].join(", "));
+        if names.len() > n_named {
+            text += &format!(" and {} more", names.len() - n_named);
         }
         let reason = PlanReason::new(ReasonSource::Config, text);
         Some(reason.at(Some(self.file), Some(self.line)))

@@ -79,7 +79,7 @@ fn known<'a>(
         trigger: subject.trigger.as_ref(),
         is_moved: subject.is_moved,
         outputs_differ: subject.outputs_differ.as_deref(),
-        ignored: recorded.and_then(|recorded| ignored(context, subject.stack, recorded)),
+        ignored: recorded.and_then(|recorded| ignored(context, subject, recorded)),
         accepts_drift: subject.accepts_drift,
         is_released: subject.is_released,
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{RecordedState, StacksToPlan};
+use super::{RecordedState, StackToPlan, StacksToPlan};
 use crate::change::StackStatus;
 use crate::context::Context;
 use crate::plan::entry::IgnoredInputs;
@@ -11,14 +11,16 @@ use crate::project::stack::StackIndex;
 
 pub(super) fn ignored<'a>(
     context: &'a Context,
-    stack: StackIndex,
+    subject: &'a StackToPlan<'_>,
     recorded: &'a RecordedState,
 ) -> Option<IgnoredInputs<'a>> {
+    let stack = subject.stack;
     let rule = context.project.rules_of(stack).ignore_changes?;
     let (file, line) = context.project.sources.file_and_line(rule.span);
     let names = recorded.statuses.ignored.get(&stack);
     Some(IgnoredInputs {
         names: names.map_or(&[], Vec::as_slice),
+        inputs: &subject.ignored_inputs,
         is_all: rule.value == IgnoredChanges::All,
         file,
         line,

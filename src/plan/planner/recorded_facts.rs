@@ -14,10 +14,13 @@ use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::backends::{BlockedStacks, StackBackend, blocked};
 use crate::plan::entry::PlanMode;
-use crate::plan::upstream::{Upstream, outputs_differ, outputs_digest};
+use crate::plan::upstream::outputs_differ;
+use crate::plan::used_outputs::UsedOutputs;
 use crate::printable::printable;
 use crate::project::per_stack::SharedProblems;
+use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
+use crate::run::state::UsedDigests;
 use crate::selection::select::Query;
 use crate::state::document::Entry;
 
@@ -84,13 +87,9 @@ impl Context {
         {
             return Ok(read);
         }
-        let own = |stack| {
-            let (_, entry) = entries.get(&stack)?;
-            entry.outputs.as_ref().map(outputs_digest)
-        };
         let stacks = &self.project.stacks;
-        let own: Vec<Option<String>> = stacks.iter().map(|(stack, _)| own(stack)).collect();
-        let mut upstream = Upstream::new(&self.graph, stacks, own.clone());
+        let earlier = |stack| entries.get(&stack)?.1.outputs.as_ref();
+        let mut used = UsedOutputs::new(&self.project, &self.graph, earlier);
         let needs = needs(self, subjects, Some(recorded), request.options);
         let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
         let needs: Vec<_> = needs
@@ -114,11 +113,11 @@ impl Context {
             let Some(outputs) = answer.as_ref().ok().and_then(|it| it.outputs.as_ref()) else {
                 continue;
             };
-            let earlier = entries.get(&stack).and_then(|it| it.1.outputs.as_ref());
-            let now = outputs_digest(&outputs.recorded(&read.id, earlier, false));
-            if own[stack.get()].as_ref() != Some(&now) {
+            let earlier = earlier(stack);
+            let now = outputs.recorded(&read.id, earlier, false);
+            if earlier != Some(&now) {
                 changed.insert(stack);
-                upstream.set(stack, Some(now));
+                used.set(stack, Some(&now));
             }
         }
         for subject in &mut subjects.all {
@@ -130,22 +129,33 @@ impl Context {
             let Some(applied) = &entry.applied else {
                 continue;
             };
-            let is_as_before = match &applied.upstream {
-                Some(before) => {
-                    status != Some(&StackStatus::Applied) || upstream.of(stack) == *before
-                }
-                None => true,
+            let Some(before) = UsedDigests::of(applied) else {
+                continue;
             };
-            if is_as_before {
+            if status != Some(&StackStatus::Applied) {
+                continue;
+            }
+            let differences = used.differences(stack, &before);
+            let ignored = differences.ignored.iter();
+            subject.ignored_inputs = ignored.map(|name| format!("{INPUT}.{name}")).collect();
+            if differences.is_none() {
                 continue;
             }
             let is_newer = |source: &StackIndex| {
                 let theirs = entries.get(source).and_then(|it| it.1.applied.as_ref());
                 changed.contains(source) || theirs.is_some_and(|it| it.serial > applied.serial)
             };
-            let sources = upstream.sources(stack).into_iter().filter(is_newer);
+            let sources = used.sources(stack).into_iter().filter(is_newer);
             let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
-            subject.outputs_differ = Some(outputs_differ(&paths));
+            subject.outputs_differ = Some(match &differences.inputs[..] {
+                [] => outputs_differ(&paths),
+                [(name, of)] => {
+                    format!("{INPUT}.{name} differs: an output of {}", stacks[*of].path)
+                }
+                [(name, _), others @ ..] => {
+                    format!("{INPUT}.{name} and {} more inputs differ", others.len())
+                }
+            });
         }
         Ok(read)
     }

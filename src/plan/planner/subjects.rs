@@ -41,6 +41,8 @@ pub(super) struct StackToPlan<'p> {
     pub(super) backend: Option<String>,
     /// Describes the outputs that differ from those of its last apply, if any.
     pub(super) outputs_differ: Option<String>,
+    /// The changed inputs that `ignore_changes` leaves out.
+    pub(super) ignored_inputs: Vec<String>,
     /// Its recorded key, if that is not its path, or if it has become another stack.
     pub(super) previous_path: Option<String>,
     /// Whether it is unrecorded but known to be a recorded stack that was moved.
@@ -257,6 +259,7 @@ impl Context {
                         .map(Rollback::why_with_fetch),
                     backend: None,
                     outputs_differ: None,
+                    ignored_inputs: Vec::new(),
                     previous_path: previous
                         .map(|key| self.state.relocated.get(key).map_or(key, String::as_str))
                         .filter(|path| *path != self.project.stacks[stack].path.as_str())

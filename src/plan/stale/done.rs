@@ -6,8 +6,9 @@ use super::{CurrentFacts, DoneOperations, LastRun, OperationKey, PlanFacts};
 use super::{is_of_plan, is_up_to_date, last_of_plan, mark, same, serial};
 use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::saved::{SavedPlan, SavedStack};
-use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::plan::used_outputs::UsedOutputs;
 use crate::project::stack::StackIndex;
+use crate::run::state::UsedDigests;
 use crate::selection::graph::{SearchDirection, Wave};
 use crate::state::document::{Document, Entry, RunAction as Written};
 
@@ -231,19 +232,16 @@ impl PlanFacts<'_> {
             entry.is_some_and(|entry| entry.outputs.is_some() || !is_of_plan(entry, plan))
         });
         let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
-        let Some(upstream) = applied.and_then(|applied| applied.upstream.as_deref()) else {
+        let Some(before) = applied.and_then(UsedDigests::of) else {
             return false;
         };
-        let (stacks, pairs) = (&project.stacks, self.pairs.as_ref());
-        let outputs = self.outputs.get_or_insert_with(|| {
-            let own = |stack| {
-                let entry = &document.stacks[pairs?.key(stack)?];
-                entry.outputs.as_ref().map(outputs_digest)
-            };
-            let own = stacks.iter().map(|(stack, _)| own(stack)).collect();
-            Upstream::new(graph, stacks, own)
+        let pairs = self.pairs.as_ref();
+        let used = self.outputs.get_or_insert_with(|| {
+            UsedOutputs::new(project, graph, |stack| {
+                document.stacks[pairs?.key(stack)?].outputs.as_ref()
+            })
         });
-        is_known && outputs.of(stack) == upstream
+        is_known && used.differences(stack, &before).is_none()
     }
 }
 

@@ -8,7 +8,7 @@ mod recording;
 mod removals;
 mod todo;
 
-pub use self::recording::{ApplyRecording, upstream};
+pub use self::recording::{ApplyRecording, used_outputs};
 pub use self::removals::removals_of;
 pub use self::todo::{RecordOnly, RemainingWork, ToDestroy, to_do};
 use super::SavedPlan;

@@ -9,7 +9,7 @@ use crate::path::StackPath;
 use crate::plan::SavedPlan;
 use crate::plan::code::PlanStack;
 use crate::plan::entry::{PlanMode, PlannedAction as Planned};
-use crate::plan::upstream::{Upstream, outputs_digest};
+use crate::plan::used_outputs::UsedOutputs;
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, StackMode};
@@ -21,30 +21,27 @@ use crate::state::document::{Document, RunAction};
 use crate::state::writer::Change;
 
 /// Returns the digests of the outputs that stacks are applied with, including those to record.
-pub fn upstream(
-    project: &Project,
+pub fn used_outputs<'p>(
+    project: &'p Project,
     graph: &Graph,
     document: Option<&Document>,
     todo: &RemainingWork<'_>,
     run: &str,
-) -> Upstream {
-    let mut own: Vec<Option<String>> = vec![None; project.stacks.len()];
+) -> UsedOutputs<'p> {
+    let keys = document.map(|document| (document, EntryIndex::new(&project.stacks, document)));
+    let mut used = UsedOutputs::new(project, graph, |stack| {
+        let (document, keys) = keys.as_ref()?;
+        document.stacks[keys.key(stack)?].outputs.as_ref()
+    });
     if let Some(document) = document {
-        for (stack, key) in EntryIndex::new(&project.stacks, document).iter() {
-            let outputs = document.stacks[key].outputs.as_ref();
-            own[stack.get()] = outputs.map(outputs_digest);
-        }
         for record in &todo.records {
-            let outputs = record.outputs(
-                document.stacks.get(key(project, record.stack).as_str()),
-                run,
-            );
-            if let Some(outputs) = outputs {
-                own[record.stack.get()] = Some(outputs_digest(&outputs));
+            let entry = document.stacks.get(key(project, record.stack).as_str());
+            if let Some(outputs) = record.outputs(entry, run) {
+                used.set(record.stack, Some(&outputs));
             }
         }
     }
-    Upstream::new(graph, &project.stacks, own)
+    used
 }
 
 fn key(project: &Project, stack: StackIndex) -> String {
@@ -68,7 +65,7 @@ impl ApplyRecording<'_, '_> {
         turns: &[(PlanStack, Operation)],
         drivers: &[&str],
         todo: &RemainingWork<'_>,
-        upstream: &mut Upstream,
+        used: &mut UsedOutputs<'_>,
     ) -> StatePlan {
         let late: BTreeSet<StackIndex> = todo
             .stacks
@@ -105,7 +102,7 @@ impl ApplyRecording<'_, '_> {
             Some(record)
         });
         let records = records.collect();
-        StatePlan::new(records).with_changes(self.changes(todo, upstream))
+        StatePlan::new(records).with_changes(self.changes(todo, used))
     }
 
     /// Returns the record of a removed stack that is destroyed: its declarations do not change.
@@ -155,7 +152,11 @@ impl ApplyRecording<'_, '_> {
     }
 
     /// Returns the records without a turn: adopted and unchanged stacks, and changed declarations.
-    fn changes(&self, todo: &RemainingWork<'_>, upstream: &mut Upstream) -> Vec<(String, Change)> {
+    fn changes(
+        &self,
+        todo: &RemainingWork<'_>,
+        used: &mut UsedOutputs<'_>,
+    ) -> Vec<(String, Change)> {
         let document = self.lock.document();
         let mut changes = Vec::new();
         for only in &todo.records {
@@ -176,7 +177,7 @@ impl ApplyRecording<'_, '_> {
                     backend: only.backend.clone(),
                     mode: (stack.mode == StackMode::Read).then(|| "read".to_owned()),
                     outputs: only.outputs(entry, self.run),
-                    upstream: Some(upstream.of(only.stack)),
+                    used: Some(used.of(only.stack)),
                     is_complete: only.is_complete,
                     // A stack without a tool changes with its inputs.
                     effect: match entry {

@@ -11,11 +11,12 @@ use crate::plan::code::PlanStack;
 use crate::plan::entry::{AskedAction, PlanEntry, PlanMode, PlannedAction};
 use crate::plan::order::StackWork;
 use crate::plan::stale::{DoneOperations, OperationKey};
-use crate::plan::upstream::Upstream;
+use crate::plan::used_outputs::UsedOutputs;
 use crate::plan::{Plan, SavedPlan, SavedStack};
 use crate::project::Project;
 use crate::project::driver::DriverStep;
 use crate::project::stack::{StackIndex, StackMode};
+use crate::run::state::UsedDigests;
 use crate::run::state_lock::declared;
 use crate::state::document::{Document, Entry, Inputs};
 use crate::state::rules::RecordedRules;
@@ -59,6 +60,7 @@ impl ToDestroy<'_> {
             outputs_before: None,
             outputs: None,
             recorded: None,
+            used: None,
             is_recorded: true,
             checks: TurnChecks::default(),
             triggered_by: BTreeMap::new(),
@@ -174,7 +176,7 @@ impl<'p> RemainingWork<'p> {
         &mut self,
         project: &Project,
         document: Option<&Document>,
-        upstream: &mut Upstream,
+        used: &mut UsedOutputs<'_>,
     ) {
         let Some(document) = document else { return };
         self.records.retain(|record| {
@@ -183,14 +185,13 @@ impl<'p> RemainingWork<'p> {
                 return !record.is_missing;
             };
             let applied = entry.applied.as_ref();
-            let of_upstream = applied.and_then(|applied| applied.upstream.as_deref());
             let knows_backend = record.backend.is_none() || record.backend == entry.backend;
             let is_up_to_date = !record.is_missing
                 && record.is_settled
                 && knows_backend
                 && entry.driver.as_deref() == Some(record.driver.name)
                 && record.outputs(Some(entry), "") == entry.outputs
-                && of_upstream == Some(upstream.of(record.stack).as_str())
+                && applied.and_then(UsedDigests::of) == Some(used.of(record.stack))
                 && is_declared(entry, &declared(project, record.stack, None));
             !is_up_to_date
         });
@@ -350,6 +351,7 @@ fn todo<'p>(
             outputs_before: of_stack.outputs_before.clone(),
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
+            used: recorded.and_then(|it| UsedDigests::of(it.applied.as_ref()?)),
             is_recorded: is_read || recorded.is_none_or(|it| lacks(it, of_stack)),
             checks: TurnChecks::default(),
             triggered_by: recorded.map(triggered_by).unwrap_or_default(),

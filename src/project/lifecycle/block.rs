@@ -18,6 +18,7 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::pattern::{BadPattern, FilePattern};
 use crate::project::blocks::{elements, misplaced_block, no_labels, value, wrong_type};
+use crate::project::sharing::INPUT;
 use crate::source::{Span, Spanned};
 
 pub(crate) const LIFECYCLE: &str = "lifecycle";
@@ -249,32 +250,37 @@ impl<'a> LifecycleReader<'a> {
     ) -> Vec<Spanned<IgnoredInput>> {
         let span = item.span;
         let wrong = |label: String| {
-            let message = "`ignore_changes` names files, variables, or `all` inputs";
+            let message = "`ignore_changes` names files, variables, inputs, or `all` of them";
             Diagnostic::error(Code::WrongType, message)
                 .label(span, label)
                 .help(
                     "write `ignore_changes = [\"**/*.md\", env.BUILD]`, or `ignore_changes = all`",
                 )
         };
-        if !is_whole {
-            match &item.kind {
-                ExprKind::Variable(word) if &**word == ALL => {
-                    problems.push(wrong("`all` cannot be in a list".to_owned()));
-                    return Vec::new();
-                }
-                ExprKind::Traversal(base, _) if matches!(&base.kind, ExprKind::Variable(word) if &**word == ENV) =>
-                {
-                    let Some(name) = variable(item) else {
-                        problems.push(wrong(
-                            "expected the name of a variable: `env.NAME`".to_owned(),
-                        ));
-                        return Vec::new();
-                    };
-                    let value = IgnoredInput::Variable(name);
-                    return vec![Spanned { value, span }];
-                }
-                _ => {}
+        let word = match &item.kind {
+            ExprKind::Variable(word) => Some(word),
+            ExprKind::Traversal(base, _) => match &base.kind {
+                ExprKind::Variable(word) => Some(word),
+                _ => None,
+            },
+            _ => None,
+        };
+        let named: Option<fn(String) -> IgnoredInput> = match word.map(|word| &**word) {
+            Some(ALL) if !is_whole => {
+                problems.push(wrong("`all` cannot be in a list".to_owned()));
+                return Vec::new();
             }
+            Some(ENV) if !is_whole => Some(IgnoredInput::Variable),
+            Some(INPUT) if !is_whole => Some(IgnoredInput::Input),
+            _ => None,
+        };
+        if let (Some(word), Some(named)) = (word, named) {
+            let Some(name) = name(item) else {
+                problems.push(wrong(format!("expected a name: `{word}.NAME`")));
+                return Vec::new();
+            };
+            let value = named(name);
+            return vec![Spanned { value, span }];
         }
         let globs = match self.value(item, problems) {
             None => return Vec::new(),
@@ -402,7 +408,7 @@ fn trigger(written: &str) -> ReplaceTrigger {
 }
 
 /// Returns the name in `env.NAME` or `env["NAME"]`.
-fn variable(expr: &Expr) -> Option<String> {
+fn name(expr: &Expr) -> Option<String> {
     let ExprKind::Traversal(_, steps) = &expr.kind else {
         return None;
     };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub use self::resources::ProtectedResources;
 use crate::language::syntax::Expr;
+use crate::project::sharing::INPUT;
 use crate::source::{Span, Spanned};
 
 /// The rules that one place states: the block of a stack, or those of a directory.
@@ -55,11 +56,18 @@ impl IgnoredChanges {
 impl IgnoredChanges {
     /// Returns whether a variable of the stack's environment is left out.
     pub fn leaves_out_variable(&self, name: &str) -> bool {
+        self.leaves_out(|it| matches!(it, IgnoredInput::Variable(variable) if variable == name))
+    }
+
+    /// Returns whether an `input` of the stack is left out.
+    pub fn leaves_out_input(&self, name: &str) -> bool {
+        self.leaves_out(|it| matches!(it, IgnoredInput::Input(input) if input == name))
+    }
+
+    fn leaves_out(&self, is_meant: impl Fn(&IgnoredInput) -> bool) -> bool {
         match self {
             IgnoredChanges::All => true,
-            IgnoredChanges::Inputs(inputs) => inputs.iter().any(
-                |input| matches!(&input.value, IgnoredInput::Variable(variable) if variable == name),
-            ),
+            IgnoredChanges::Inputs(inputs) => inputs.iter().any(|input| is_meant(&input.value)),
         }
     }
 }
@@ -70,6 +78,8 @@ pub enum IgnoredInput {
     Files(String),
     /// `env.NAME`: a variable that the configuration sets.
     Variable(String),
+    /// `input.NAME`: the outputs of another stack that an `input` block uses.
+    Input(String),
 }
 
 impl fmt::Display for IgnoredInput {
@@ -77,6 +87,7 @@ impl fmt::Display for IgnoredInput {
         match self {
             IgnoredInput::Files(glob) => f.write_str(glob),
             IgnoredInput::Variable(name) => write!(f, "{}.{name}", block::ENV),
+            IgnoredInput::Input(name) => write!(f, "{INPUT}.{name}"),
         }
     }
 }

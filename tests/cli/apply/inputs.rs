@@ -238,3 +238,51 @@ fn plan_without_a_state_uses_mocks_if_there_are_no_outputs() {
         "its outputs cannot be read",
     );
 }
+
+/// A project with an `ignore_changes` for `/app`, with everything applied.
+fn ignoring(ignored: &str) -> Repository {
+    let repository = with_state(&[
+        ("/net", "id = \"net\""),
+        (
+            "/app",
+            &format!("lifecycle {{ ignore_changes = [{ignored}] }}"),
+        ),
+    ]);
+    share(&repository, "");
+    done(&repository, "apply --auto-approve");
+    log(&repository);
+    repository
+}
+
+#[test]
+fn ignored_input_does_not_change_its_stack() {
+    let repository = ignoring("input.id");
+    want(&repository, "/net", "2");
+    // In the same apply, and in later ones.
+    done(&repository, "apply --auto-approve");
+    assert_eq!(world(&repository, "net").as_deref(), Some("2"));
+    assert_eq!(acts(&repository), ["apply update net"]);
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("2 unchanged"), "{plan}");
+    let json = repository.orch("plan --format json --full");
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        json["stacks"][0]["reason"]["text"], "ignored: input.id",
+        "{json}"
+    );
+    // Without the rule, it counts.
+    declare(&repository, "/app", "");
+    let plan = done(&repository, "plan");
+    assert!(
+        plan.contains("input.id differs: an output of /net"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn other_outputs_count_beside_an_ignored_input() {
+    let repository = ignoring("input.other");
+    want(&repository, "/net", "2");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), ["apply update net", "apply update app"]);
+}

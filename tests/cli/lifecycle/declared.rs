@@ -393,6 +393,7 @@ fn rules_refuse_ignore_changes_without_inputs() {
         "ignore_changes = \"all\"",
         "ignore_changes = [env]",
         "ignore_changes = [env.A.b]",
+        "ignore_changes = [input[1]]",
         "ignore_changes = [7]",
         "ignore_changes = [\"!a\"]",
         "ignore_changes = [\"/\"]",
@@ -400,7 +401,7 @@ fn rules_refuse_ignore_changes_without_inputs() {
         "ignore_changes = [\"[a\"]",
     ];
     assert_snapshot!(all_refused(&wrong), @r#"
-    error: `ignore_changes` names files, variables, or `all` inputs
+    error: `ignore_changes` names files, variables, inputs, or `all` of them
      --> app/stack.orch.hcl:3:19
       |
     3 | ignore_changes = [all]
@@ -408,7 +409,7 @@ fn rules_refuse_ignore_changes_without_inputs() {
       |
       = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
 
-    error: `ignore_changes` names files, variables, or `all` inputs
+    error: `ignore_changes` names files, variables, inputs, or `all` of them
      --> app/stack.orch.hcl:3:18
       |
     3 | ignore_changes = "all"
@@ -416,23 +417,31 @@ fn rules_refuse_ignore_changes_without_inputs() {
       |
       = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
 
-    error: `env` cannot be used in a `stack` block
+    error: `ignore_changes` names files, variables, inputs, or `all` of them
      --> app/stack.orch.hcl:3:19
       |
     3 | ignore_changes = [env]
-      |                   ^^^ not available here
-      |
-      = help: only literals, operators, templates, `for` and functions are evaluated here
-
-    error: `ignore_changes` names files, variables, or `all` inputs
-     --> app/stack.orch.hcl:3:19
-      |
-    3 | ignore_changes = [env.A.b]
-      |                   ^^^^^^^ expected the name of a variable: `env.NAME`
+      |                   ^^^ expected a name: `env.NAME`
       |
       = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
 
-    error: `ignore_changes` names files, variables, or `all` inputs
+    error: `ignore_changes` names files, variables, inputs, or `all` of them
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = [env.A.b]
+      |                   ^^^^^^^ expected a name: `env.NAME`
+      |
+      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
+
+    error: `ignore_changes` names files, variables, inputs, or `all` of them
+     --> app/stack.orch.hcl:3:19
+      |
+    3 | ignore_changes = [input[1]]
+      |                   ^^^^^^^^ expected a name: `input.NAME`
+      |
+      = help: write `ignore_changes = ["**/*.md", env.BUILD]`, or `ignore_changes = all`
+
+    error: `ignore_changes` names files, variables, inputs, or `all` of them
      --> app/stack.orch.hcl:3:19
       |
     3 | ignore_changes = [7]

@@ -1,0 +1,204 @@
+//! The outputs that stacks are applied with: one by one those of their `input` blocks, and a digest of all others.
+//!
+//! This module knows digests of outputs, and no values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::upstream::{Upstream, outputs_digest};
+use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
+use crate::project::Project;
+use crate::project::stack::{DataKind, StackIndex};
+use crate::run::state::UsedDigests;
+use crate::selection::graph::Graph;
+
+/// The name of the outputs in the value of an input.
+const OUTPUTS: &str = "outputs";
+
+#[derive(Debug)]
+pub struct UsedOutputs<'p> {
+    project: &'p Project,
+    upstream: Upstream,
+    inputs: BTreeMap<StackIndex, Vec<UsedInput<'p>>>,
+    /// The outputs of the stacks that inputs come from.
+    sources: BTreeMap<StackIndex, BTreeMap<String, String>>,
+}
+
+#[derive(Debug)]
+struct UsedInput<'p> {
+    name: &'p str,
+    source: StackIndex,
+    /// The outputs in its value; `None` if it may use any.
+    outputs: Option<BTreeSet<&'p str>>,
+}
+
+/// What differs from the outputs that a stack was applied with.
+#[derive(Debug, Default)]
+pub struct OutputDifferences<'p> {
+    /// The inputs that use changed outputs, each with the stack that has them.
+    pub inputs: Vec<(&'p str, StackIndex)>,
+    /// Those of them that `ignore_changes` leaves out.
+    pub ignored: Vec<&'p str>,
+    /// Whether other outputs have changed.
+    pub others: bool,
+}
+
+impl OutputDifferences<'_> {
+    /// Returns whether nothing differs that counts.
+    pub fn is_none(&self) -> bool {
+        self.inputs.is_empty() && !self.others
+    }
+}
+
+impl<'p> UsedOutputs<'p> {
+    /// Takes the digests of each stack's outputs, if they are known.
+    pub fn new<'o>(
+        project: &'p Project,
+        graph: &Graph,
+        outputs: impl Fn(StackIndex) -> Option<&'o BTreeMap<String, String>>,
+    ) -> Self {
+        let stacks = &project.stacks;
+        let own = stacks
+            .iter()
+            .map(|(stack, _)| outputs(stack).map(outputs_digest));
+        let inputs: BTreeMap<StackIndex, Vec<UsedInput<'p>>> = stacks
+            .iter()
+            .map(|(stack, _)| (stack, inputs(project, stack)))
+            .filter(|(_, inputs)| !inputs.is_empty())
+            .collect();
+        let sources = inputs.values().flatten().map(|input| input.source);
+        let sources = sources.map(|source| (source, outputs(source).cloned().unwrap_or_default()));
+        UsedOutputs {
+            project,
+            upstream: Upstream::new(graph, stacks, own.collect()),
+            sources: sources.collect(),
+            inputs,
+        }
+    }
+
+    /// Sets the digests of a stack's outputs; `None` if they are unknown.
+    pub fn set(&mut self, stack: StackIndex, outputs: Option<&BTreeMap<String, String>>) {
+        self.upstream.set(stack, outputs.map(outputs_digest));
+        if let Some(known) = self.sources.get_mut(&stack) {
+            *known = outputs.cloned().unwrap_or_default();
+        }
+    }
+
+    /// Returns the digests of the outputs that a stack is applied with.
+    pub fn of(&mut self, stack: StackIndex) -> UsedDigests {
+        let inputs = self.inputs.get(&stack).map_or(&[][..], Vec::as_slice);
+        let digests = inputs.iter().map(|input| {
+            let outputs = self.sources[&input.source].iter();
+            let used = outputs.filter(|(name, _)| input.uses(name));
+            let used = used.map(|(name, digest)| (name.clone(), digest.clone()));
+            (input.name.to_owned(), outputs_digest(&used.collect()))
+        });
+        let digests = digests.collect();
+        let sources: BTreeSet<StackIndex> = inputs.iter().map(|input| input.source).collect();
+        let others = sources.into_iter().map(|source| {
+            let mut of_source = inputs.iter().filter(|input| input.source == source);
+            let outputs = self.sources[&source].iter();
+            let others = outputs.filter(|(name, _)| !of_source.any(|input| input.uses(name)));
+            let others = others.map(|(name, digest)| (name.clone(), digest.clone()));
+            (source, outputs_digest(&others.collect()))
+        });
+        let others = others.collect();
+        UsedDigests {
+            upstream: self.upstream.replacing(stack, &others),
+            inputs: digests,
+        }
+    }
+
+    /// Returns what differs from the outputs that a stack was applied with.
+    pub fn differences(
+        &mut self,
+        stack: StackIndex,
+        before: &UsedDigests,
+    ) -> OutputDifferences<'p> {
+        let mut differences = OutputDifferences::default();
+        let now = self.of(stack);
+        if !now.inputs.keys().eq(before.inputs.keys()) {
+            // Earlier versions recorded no inputs.
+            differences.others = self.upstream.of(stack) != before.upstream;
+            return differences;
+        }
+        let rule = self.project.rules_of(stack).ignore_changes;
+        let is_ignored = |name| rule.is_some_and(|rule| rule.value.leaves_out_input(name));
+        for input in self.inputs.get(&stack).into_iter().flatten() {
+            if now.inputs.get(input.name) == before.inputs.get(input.name) {
+                continue;
+            }
+            if is_ignored(input.name) {
+                differences.ignored.push(input.name);
+            } else {
+                differences.inputs.push((input.name, input.source));
+            }
+        }
+        differences.others = now.upstream != before.upstream;
+        differences
+    }
+
+    /// Returns the stacks whose outputs a stack is applied with.
+    pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
+        self.upstream.sources(stack)
+    }
+}
+
+impl UsedInput<'_> {
+    fn uses(&self, output: &str) -> bool {
+        let outputs = self.outputs.as_ref();
+        outputs.is_none_or(|outputs| outputs.contains(output))
+    }
+}
+
+/// Returns the inputs of a stack whose stack is known.
+fn inputs(project: &Project, stack: StackIndex) -> Vec<UsedInput<'_>> {
+    let stack = &project.stacks[stack];
+    let mut uses = stack
+        .uses
+        .iter()
+        .filter(|used| used.kind == DataKind::Input)
+        .peekable();
+    if uses.peek().is_none() {
+        return Vec::new();
+    }
+    let blocks = project.scopes.get(stack.path.directory());
+    let blocks = blocks.map_or(&[][..], |scope| &scope.inputs);
+    uses.filter_map(|used| {
+        let block = blocks.iter().find(|block| block.span == used.span)?;
+        Some(UsedInput {
+            name: &block.name.value,
+            source: project.stacks.find(&used.stack)?,
+            outputs: used_outputs(&block.value),
+        })
+    })
+    .collect()
+}
+
+/// Returns the outputs that the value of an input uses; `None` if it may use any.
+fn used_outputs(value: &Expr) -> Option<BTreeSet<&str>> {
+    let is_outputs =
+        |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if &**name == OUTPUTS);
+    let mut names = BTreeSet::new();
+    let (mut n_all, mut n_named) = (0, 0);
+    value.each(&mut |expr| {
+        if is_outputs(expr) {
+            n_all += 1;
+        }
+        let ExprKind::Traversal(base, steps) = &expr.kind else {
+            return;
+        };
+        let name = match steps.first().map(|step| &step.kind) {
+            Some(TraversalStepKind::Attribute(name)) => name,
+            Some(TraversalStepKind::Index(index)) => match &index.kind {
+                ExprKind::String(name) => name,
+                _ => return,
+            },
+            _ => return,
+        };
+        if is_outputs(base) {
+            n_named += 1;
+            names.insert(&**name);
+        }
+    });
+    (n_all == n_named).then_some(names)
+}
