@@ -66,6 +66,9 @@ impl LocatedProject {
             (Project::load(&root, problems)?, Listing::default())
         };
         data::add_inputs(&mut project, &mut problems.diagnostics);
+        if finds_data {
+            data::add_expressions(&mut project);
+        }
         let order_from = project.settings.order_from;
         if finds_data || order_from != OrderFrom::default() {
             if !lists && !finds_data {

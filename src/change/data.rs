@@ -56,6 +56,7 @@ pub fn add_code_uses(
                 DataKind::Input => true,
                 DataKind::Dependency | DataKind::Dependencies => order_from.terragrunt,
                 DataKind::RemoteState => order_from.remote_state,
+                DataKind::Expression => false,
             };
             let mut place = |sources: &mut crate::source::Sources| {
                 let file = *files.entry(found.file.clone()).or_insert_with(|| {

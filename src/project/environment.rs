@@ -21,6 +21,7 @@ use crate::project::Project;
 use crate::project::config::{EnvDefinition, LetDefinition, STACK_KEY};
 use crate::project::globals::is_unset;
 use crate::project::host::host_variable;
+use crate::project::lifecycle::STACKS;
 use crate::project::namespaces::{
     Definition, Generations, ProjectNamespaces, StackNamespaces, Used,
 };
@@ -285,7 +286,7 @@ fn names_stacks(project: &Project) -> bool {
 fn names_stacks_in(expr: &Expr) -> bool {
     let mut is_named = false;
     expr.each(&mut |expr| {
-        is_named |= matches!(&expr.kind, ExprKind::Variable(name) if &**name == "stacks");
+        is_named |= matches!(&expr.kind, ExprKind::Variable(name) if &**name == STACKS);
     });
     is_named
 }

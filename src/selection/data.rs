@@ -8,11 +8,15 @@ use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::language::syntax::ExprKind;
 use crate::language::value::Value;
 use crate::project::Project;
+use crate::project::environment::Environments;
+use crate::project::host::host_environment;
+use crate::project::lifecycle::Mentions;
 use crate::project::namespaces::ProjectNamespaces;
 use crate::project::per_stack::needed_at;
 use crate::project::sharing::{INPUT, InputBlock};
 use crate::project::stack::{DataKind, StackIndex, StackUse, StacksById};
 use crate::selection::graph::{Graph, SearchDirection};
+use crate::source::Span;
 
 /// Adds the stacks that inputs name to the stacks that have these inputs. Errors: a name without a value,
 /// or one that is not a string, and the stack's own id. An id that no stack has is a warning, or an error
@@ -37,6 +41,37 @@ pub fn add_inputs(project: &mut Project, problems: &mut Vec<Diagnostic>) {
                 Err(problem) => problems.push(problem),
             }
         }
+    }
+    for (index, used) in found {
+        project.stacks.add_use(index, used);
+    }
+}
+
+/// Adds the stacks that conditions and the variables of environments name to the stacks that have these. Names of no
+/// stack are problems of those that evaluate them.
+pub fn add_expressions(project: &mut Project) {
+    let mut found: Vec<(StackIndex, StackUse)> = Vec::new();
+    let environments = Environments::new(project, host_environment());
+    for (index, stack) in project.stacks.iter() {
+        let mut named: BTreeMap<StackIndex, Span> = environments.stacks_used(index);
+        for condition in project.rules_of(index).conditions {
+            for (written, span) in Mentions::of(condition).stacks {
+                let only = project.stacks.written(stack.path.directory(), written);
+                if let Some(only) = only.ok().and_then(|named| named.only()) {
+                    named.entry(only).or_insert(span);
+                }
+            }
+        }
+        named.remove(&index);
+        found.extend(named.into_iter().map(|(named, span)| {
+            let used = StackUse {
+                kind: DataKind::Expression,
+                stack: project.stacks[named].path.clone(),
+                orders: false,
+                span,
+            };
+            (index, used)
+        }));
     }
     for (index, used) in found {
         project.stacks.add_use(index, used);

@@ -50,6 +50,54 @@ fn input_orders_its_stack_after_the_named_one() {
 }
 
 #[test]
+fn stacks_named_in_conditions_and_variables_are_data() {
+    let sandbox = Sandbox::new(
+        r#"
+//- /net/stack.tm
+stack {}
+//- /db/stack.tm
+stack {
+  after = ["/net"]
+}
+//- /app/stack.tm
+stack {
+  after = ["/net", "/db"]
+  lifecycle {
+    precondition {
+      condition     = stacks["/net"].outputs.ready
+      error_message = "wait"
+    }
+  }
+}
+//- /app/env.tm
+terramate {
+  config {
+    run {
+      env {
+        EPOCH = tm_tostring(stacks["../db"].generation)
+      }
+    }
+  }
+}
+"#,
+    );
+    assert_snapshot!(sandbox.orch("graph --data --format mermaid"), @r#"
+    flowchart LR
+      n0["/app"]
+      n1["/db"]
+      n2["/net"]
+      n1 -->|"stacks app/env.tm:5"| n0
+      n2 -->|"stacks app/stack.tm:5"| n0
+    "#);
+    let with_data = sandbox.orch("list --match app --include-all-dependencies");
+    assert_snapshot!(with_data, @"
+    app
+    db
+    net
+    ");
+}
+
+#[test]
 fn input_of_an_unknown_id_is_a_warning() {
     let sandbox = Sandbox::layout("a");
     sandbox.write(

@@ -9,15 +9,12 @@ use crate::language::evaluate::{
     Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue, Unknown,
 };
 use crate::language::value::Value;
+use crate::project::lifecycle::{SELF, STACKS};
 use crate::project::namespaces::GENERATION;
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
 const NAMESPACE: &str = "namespace";
-
-pub(super) const STACKS: &str = "stacks";
-
-pub(super) const SELF: &str = "self";
 
 const OUTPUTS: &str = "outputs";
 

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::OnceLock;
 
-use super::names::{SELF, STACKS, no_itself};
+use super::names::no_itself;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::project::Project;
 use crate::project::environment::Environments;
-use crate::project::lifecycle::{Condition, ConditionKind};
+use crate::project::lifecycle::{Condition, ConditionKind, Mentions};
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 use crate::source::{FileId, Span};
@@ -89,73 +88,6 @@ impl<'p> EarlierStacks<'p> {
     }
 }
 
-#[derive(Debug, Default)]
-struct NamedOutputs<'p> {
-    stacks: Vec<(&'p str, Span)>,
-    itself: Option<Span>,
-    /// Whether it may use the outputs of its own stack.
-    uses_own_outputs: bool,
-    /// Whether it computes the paths of stacks.
-    computes: bool,
-}
-
-impl<'p> NamedOutputs<'p> {
-    fn of(condition: &'p Condition) -> Self {
-        let mut named = NamedOutputs::default();
-        let mut variables: Vec<&str> = Vec::new();
-        for expr in [&condition.condition, &condition.error_message] {
-            expr.each(&mut |expr| {
-                if let ExprKind::For(inner) = &expr.kind {
-                    variables.push(&inner.value_variable);
-                    variables.extend(inner.key_variable.as_deref());
-                }
-                named.add(expr);
-            });
-        }
-        // The variable of a `for` shadows the name, at least partially: evaluation finds out.
-        if variables.contains(&STACKS) {
-            named.stacks.clear();
-            named.computes = true;
-        }
-        if variables.contains(&SELF) {
-            named.itself = None;
-        }
-        named
-    }
-
-    fn add(&mut self, expr: &'p Expr) {
-        match &expr.kind {
-            ExprKind::Variable(name) if &**name == SELF => {
-                self.itself.get_or_insert(expr.span);
-            }
-            ExprKind::Traversal(base, steps) => {
-                let ExprKind::Variable(name) = &base.kind else {
-                    return;
-                };
-                if &**name == SELF {
-                    let first = steps.first().map(|step| &step.kind);
-                    self.uses_own_outputs |= !matches!(
-                        first,
-                        Some(TraversalStepKind::Attribute(name))
-                            if ["action", "changes"].contains(&&**name)
-                    );
-                }
-                if &**name != STACKS {
-                    return;
-                }
-                match steps.first().map(|step| &step.kind) {
-                    Some(TraversalStepKind::Index(Expr {
-                        kind: ExprKind::String(written),
-                        span,
-                    })) => self.stacks.push((written, *span)),
-                    _ => self.computes = true,
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 /// The stacks whose outputs conditions may need.
 #[derive(Debug, Default)]
 pub struct MentionedStacks {
@@ -173,7 +105,7 @@ pub fn mentioned(
 ) -> MentionedStacks {
     let mut all = MentionedStacks::default();
     for condition in conditions {
-        let named = NamedOutputs::of(condition);
+        let named = Mentions::of(condition);
         all.computes |= named.computes;
         all.itself |= named.uses_own_outputs;
         for (written, _) in named.stacks {
@@ -231,13 +163,13 @@ pub fn misplaced(
     stacks: impl Iterator<Item = StackIndex>,
 ) -> Vec<Diagnostic> {
     let after = EarlierStacks::new(graph);
-    let mut by_condition: HashMap<*const Condition, NamedOutputs<'_>> = HashMap::new();
+    let mut by_condition: HashMap<*const Condition, Mentions<'_>> = HashMap::new();
     let mut problems: BTreeMap<(FileId, u32, u32, Code), (Diagnostic, usize)> = BTreeMap::new();
     for stack in stacks {
         for condition in project.rules_of(stack).conditions {
             let named = by_condition
                 .entry(std::ptr::from_ref(condition))
-                .or_insert_with(|| NamedOutputs::of(condition));
+                .or_insert_with(|| Mentions::of(condition));
             let itself = named
                 .itself
                 .filter(|_| condition.kind == ConditionKind::Precondition)

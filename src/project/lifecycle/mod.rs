@@ -5,11 +5,13 @@
 
 pub(crate) mod block;
 mod condition;
+mod mentions;
 mod resources;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use self::mentions::{Mentions, SELF, STACKS};
 pub use self::resources::ProtectedResources;
 use crate::language::syntax::Expr;
 use crate::project::sharing::INPUT;

@@ -10,9 +10,8 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{EvalResult, NamePath};
 use crate::language::value::Value;
 use crate::path::{Generation, StackPath};
+use crate::project::lifecycle::STACKS;
 use crate::project::stack::StackIndex;
-
-pub(super) const STACKS: &str = "stacks";
 
 /// The name of the generation of a stack in expressions.
 pub(crate) const GENERATION: &str = "generation";

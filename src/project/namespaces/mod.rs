@@ -40,6 +40,7 @@ use crate::project::discover::FileTree;
 use crate::project::function_files::{FileSource, ProjectFiles};
 use crate::project::globals::GlobalDefinition;
 use crate::project::host::unless_text;
+use crate::project::lifecycle::STACKS;
 use crate::project::stack::{Stack, StackIndex, no_each};
 use crate::source::Span;
 
@@ -471,7 +472,7 @@ impl Namespaces for Names<'_, '_> {
             "global" => Ok(Some(self.global(path)?)),
             "each" => Ok(Some(self.each(path)?.into())),
             "let" => Ok(Some(self.lets(path)?)),
-            generations::STACKS => Ok(Some(self.stacks(path)?.into())),
+            STACKS => Ok(Some(self.stacks(path)?.into())),
             _ => Ok(None),
         }
     }
@@ -479,7 +480,7 @@ impl Namespaces for Names<'_, '_> {
     fn names(&self) -> Vec<&str> {
         let mut names = vec!["each", "env", "global", "orch", "terramate"];
         match self.place {
-            ExpressionPlace::Environment(_) => names.extend(["let", generations::STACKS]),
+            ExpressionPlace::Environment(_) => names.extend(["let", STACKS]),
             ExpressionPlace::Script(_) => names.push("let"),
             ExpressionPlace::Command | ExpressionPlace::Globals => {}
         }

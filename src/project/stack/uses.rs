@@ -16,6 +16,8 @@ pub enum DataKind {
     Dependencies,
     /// A `terraform_remote_state` data source has its backend.
     RemoteState,
+    /// A condition or a variable of its environment names it: `stacks["/network"]`.
+    Expression,
 }
 
 impl DataKind {
@@ -33,6 +35,7 @@ impl fmt::Display for DataKind {
             DataKind::Dependency => "dependency",
             DataKind::Dependencies => "dependencies",
             DataKind::RemoteState => "terraform_remote_state",
+            DataKind::Expression => "stacks",
         })
     }
 }
