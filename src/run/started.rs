@@ -333,13 +333,12 @@ impl StartedRun {
                 Some(tasks) => {
                     let before = turns[turn.get()].steps[..step].iter();
                     let number = before.filter(|step| step.is_command());
-                    let mut task = tasks[number.count()].clone();
-                    if let Some(director) = director.borrow().as_ref() {
-                        director.amend(turn, &mut task);
-                    }
-                    task
+                    tasks[number.count()].clone()
                 }
             };
+            if let Some(director) = director.borrow().as_ref() {
+                director.amend(turn, &mut task);
+            }
             followups.name(&mut task, turn);
             Ok(task)
         };

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::followed::attach;
 use super::{
     acts, applied, declare, done, fails, hook, log, prepared, unhook, want, with_state, world,
 };
@@ -285,4 +286,38 @@ fn other_outputs_count_beside_an_ignored_input() {
     want(&repository, "/net", "2");
     done(&repository, "apply --auto-approve");
     assert_eq!(acts(&repository), ["apply update net", "apply update app"]);
+}
+
+#[test]
+fn jobs_pass_inputs_on() {
+    let repository = new("");
+    done(&repository, "plan -o saved");
+    done(
+        &repository,
+        "export make saved -o jobs.mk --work-order order.json",
+    );
+    let order = fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&order).unwrap();
+    for job in order["jobs"].as_array().unwrap() {
+        let id = job["id"].as_str().unwrap();
+        done(&repository, &format!("job {id} --work-order order.json"));
+    }
+    done(&repository, "finish --work-order order.json");
+    assert_eq!(world(&repository, "app").as_deref(), Some("1\"1\""));
+}
+
+#[test]
+fn followups_pass_inputs_on() {
+    let repository = with_state(&[("/net", "id = \"net\""), ("/app", ""), ("/other", "")]);
+    share(&repository, "");
+    done(&repository, "apply --auto-approve");
+    let policy = r#"
+package list
+trigger["/app"] { input.run.state == "FINISHED"; input.stack.id == "/other" }
+"#;
+    attach(&repository, "list", policy);
+    want(&repository, "/app", "2");
+    want(&repository, "/other", "2");
+    done(&repository, "apply --match other --auto-approve");
+    assert_eq!(world(&repository, "app").as_deref(), Some("2\"1\""));
 }
