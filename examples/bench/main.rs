@@ -20,6 +20,7 @@ mod floor;
 #[path = "../generate/history.rs"]
 mod history;
 mod measure;
+mod pipelines;
 mod plans;
 #[cfg(feature = "policies")]
 mod policies;
@@ -52,6 +53,10 @@ struct Args {
     /// Only trees of these sizes
     #[arg(long, value_delimiter = ',', conflicts_with = "only")]
     sizes: Vec<usize>,
+
+    /// The journal of a run whose durations the simulated pipelines have
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
 
     /// Be the floor of reading commands
     #[arg(long, hide = true, value_name = "DIR")]
@@ -89,6 +94,8 @@ enum Subject {
     Runs,
     /// The order of a plan, and its conditions
     Plans,
+    /// The jobs of pipelines, by simulation
+    Pipelines,
     /// The evaluation of policies
     #[cfg(feature = "policies")]
     Policies,
@@ -146,6 +153,9 @@ fn main() -> Result<()> {
     }
     if only.contains(&Subject::Plans) {
         plans::tables()?;
+    }
+    if only.contains(&Subject::Pipelines) {
+        pipelines::tables(args.journal.as_deref())?;
     }
     #[cfg(feature = "policies")]
     if only.contains(&Subject::Policies) {

@@ -1,16 +1,24 @@
 //! Which stacks policies ask for when others finish or fail, before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::once;
 use std::time::Instant;
+
+use rayon::prelude::*;
 
 use super::scenario::Scenario;
 use crate::context::Context;
-use crate::error::Result;
-use crate::policy::Problem;
+use crate::error::{Error, Result};
+use crate::policy::{Problem, Worker};
 use crate::project::stack::StackIndex;
+use crate::project::{self, Project};
 use crate::run::evaluated::TurnState;
-use crate::run::policies::LoadedPolicies;
-use crate::run::workflow::{NamedStack, StackNames};
+use crate::run::policies::{LoadedPolicies, LoadedPolicy};
+use crate::run::workflow::{NamedStack, RunFacts, StackNames};
+use crate::selection::attached::PolicyAttachments;
+
+/// How many stacks are worth a worker of their own.
+const MIN_STACKS: usize = 500;
 
 /// The turn states that are evaluated.
 const STATES: [TurnState; 2] = [TurnState::Finished, TurnState::Failed];
@@ -46,26 +54,69 @@ impl Context {
     ) -> Result<PolicyRequests> {
         let facts = self.run_facts(&[])?;
         let project = &self.project;
-        let names = StackNames::new(&project.stacks, BTreeSet::new());
-        let mut scenario = Scenario::new(project, policies.worker, facts);
+        let LoadedPolicies {
+            worker,
+            attached,
+            policies,
+        } = policies;
+        let questions = Questions {
+            project,
+            attached,
+            policies,
+            names: StackNames::new(&project.stacks, BTreeSet::new()),
+            until,
+        };
+        let stacks: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
+        let pool = project::pool().map_err(Error::external)?;
+        let size = stacks.len().div_ceil(pool.current_num_threads());
+        let parts = stacks.chunks(size.max(MIN_STACKS));
+        let others: Vec<Worker> = parts.clone().skip(1).map(|_| worker.another()).collect();
+        let parts: Vec<_> = parts.zip(once(worker).chain(others)).collect();
+        let answer = |(stacks, worker)| questions.ask(stacks, worker, facts.clone());
+        let parts: Vec<_> = pool.install(|| parts.into_par_iter().map(answer).collect());
+        let mut all = PolicyRequests::default();
+        for part in parts {
+            all.append(part?);
+        }
+        Ok(all)
+    }
+}
+
+struct Questions<'a> {
+    project: &'a Project,
+    attached: PolicyAttachments,
+    policies: Vec<Option<LoadedPolicy>>,
+    names: StackNames,
+    until: Option<Instant>,
+}
+
+impl Questions<'_> {
+    /// Evaluates the policies for some stacks, in path order.
+    fn ask(
+        &self,
+        stacks: &[StackIndex],
+        worker: Worker,
+        facts: RunFacts,
+    ) -> Result<PolicyRequests> {
+        let mut scenario = Scenario::new(self.project, worker, facts);
         let mut requests = PolicyRequests::default();
-        for (stack, _) in project.stacks.iter() {
-            if until.is_some_and(|until| Instant::now() > until) {
+        for &stack in stacks {
+            if self.until.is_some_and(|until| Instant::now() > until) {
                 requests.n_left_out += 1;
                 continue;
             }
-            for &position in policies.attached.to_stack(stack) {
-                let Some(policy) = &policies.policies[position] else {
+            for &position in self.attached.to_stack(stack) {
+                let Some(policy) = &self.policies[position] else {
                     continue;
                 };
-                let block = &project.policies[position];
+                let block = &self.project.policies[position];
                 let triggered_by = format!("policy/{}", block.name.value);
                 for state in STATES {
                     let asked = (policy.number, block.timeout);
                     match scenario.evaluate(asked, (stack, state), Some(&triggered_by))? {
                         Ok(answer) => {
                             let wanted = answer.trigger;
-                            requests.add(position, (stack, state), wanted, &names);
+                            requests.add(position, (stack, state), wanted, &self.names);
                         }
                         Err(problem) => requests.failed.push(FailedRequest {
                             policy: position,
@@ -82,6 +133,16 @@ impl Context {
 }
 
 impl PolicyRequests {
+    /// Adds the answers for later stacks.
+    fn append(&mut self, later: PolicyRequests) {
+        self.arrows.extend(later.arrows);
+        for (name, first) in later.unknown {
+            self.unknown.entry(name).or_insert(first);
+        }
+        self.failed.extend(later.failed);
+        self.n_left_out += later.n_left_out;
+    }
+
     fn add(
         &mut self,
         policy: usize,

@@ -35,12 +35,15 @@ pub(super) enum WorkerRequest {
         list: ListKind,
         entries: Vec<(usize, Box<RawValue>)>,
     },
-    /// Evaluate a policy. The replies are [`WorkerReply::Ready`] and [`WorkerReply::Evaluated`].
+    /// Evaluate a policy. The replies are [`WorkerReply::Ready`], if `is_large`, and
+    /// [`WorkerReply::Evaluated`].
     Evaluate {
         policy: usize,
         input: Box<RawValue>,
         /// Whether the input includes the lists.
         with_lists: bool,
+        /// Whether loading the input takes memory that counts.
+        is_large: bool,
     },
     /// Find the tests in the last of these files, which are loaded together. The reply is
     /// [`WorkerReply::Tests`].

@@ -61,9 +61,13 @@ fn evaluate(requests: &Receiver<WorkerRequest>, mut replies: impl Write) -> io::
                 policy,
                 input,
                 with_lists,
+                is_large,
             } => {
                 let input = worker.input(input.get(), with_lists);
-                tell(&WorkerReply::Ready)?;
+                // Each reply wakes the parent.
+                if is_large {
+                    tell(&WorkerReply::Ready)?;
+                }
                 let evaluated = input.and_then(|input| worker.evaluate(policy, input, with_lists));
                 tell(&WorkerReply::Evaluated(evaluated))?;
             }

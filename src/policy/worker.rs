@@ -67,6 +67,15 @@ impl Worker {
         }
     }
 
+    /// Returns a worker with the same policies, whose lists are empty.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Worker {
+            policies: self.policies.clone(),
+            ..Worker::new(self.command.clone())
+        }
+    }
+
     /// Loads a policy within a time limit. Fails if the worker cannot be started; an invalid policy
     /// is a result.
     pub fn load(
@@ -143,12 +152,13 @@ impl Worker {
         if with_lists {
             self.tell_lists()?;
         }
+        let process = self.running()?;
         let request = WorkerRequest::Evaluate {
             policy: policy.0,
+            is_large: process.queued.len() + input.get().len() > MAX_UNMEASURED,
             input,
             with_lists,
         };
-        let process = self.running()?;
         match process.ask(&request, timeout) {
             Ok(WorkerReply::Evaluated(result)) => Ok(result),
             Ok(_) => Err(self.out_of_step()),
@@ -376,9 +386,13 @@ impl Process {
         let begun = Instant::now();
         // The memory of an input is not limited, that of its evaluation is.
         let mut allowed = match request {
-            WorkerRequest::Load { .. } | WorkerRequest::FindTests { .. } => self.allowed(),
+            WorkerRequest::Load { .. }
+            | WorkerRequest::FindTests { .. }
+            | WorkerRequest::Evaluate {
+                is_large: false, ..
+            } => self.allowed(),
             WorkerRequest::Put { .. }
-            | WorkerRequest::Evaluate { .. }
+            | WorkerRequest::Evaluate { is_large: true, .. }
             | WorkerRequest::Test { .. } => None,
         };
         if self.send(request).is_err() {

@@ -1,0 +1,204 @@
+//! Pipelines: how long their jobs would take on several runners, by simulation.
+#![expect(clippy::print_stdout, reason = "that is its result")]
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use orch::export::{Engine, JobGraph, TurnToPack};
+use orch::project::{Problems, Project};
+use orch::selection::graph::{Graph, Precedence};
+use orch::selection::reference::References;
+
+use crate::options;
+use crate::repository::{Options, Shape, generate};
+
+const N_STACKS: usize = 3000;
+const N_RUNNERS: usize = 20;
+
+/// How long a job takes until its first stack, in milliseconds: a checkout, and the providers of a tool.
+const START: u64 = 45_000;
+
+/// Simulates pipelines with the durations of a journal, or made-up ones: half of all stacks take less than 40 s, and
+/// few take many minutes.
+pub(crate) fn tables(journal: Option<&Path>) -> Result<()> {
+    let known = match journal {
+        Some(journal) => recorded(journal)?,
+        None => made_up(),
+    };
+    println!(
+        "the jobs of {N_STACKS} stacks on {N_RUNNERS} runners, in minutes (wanted: 1.3 times the larger of two bounds: all work spread over the runners, and the longest chain)"
+    );
+    println!(
+        "{:<24}{:>8}{:>8}{:>8}{:>10}{:>8}",
+        "", "spread", "chain", "jobs", "simulated", "times"
+    );
+    for (name, shape) in [
+        ("tree", Shape::Tree),
+        ("flat", Shape::Flat),
+        ("one tag on all", Shape::Tagged),
+    ] {
+        let edges = edges(shape)?;
+        let durations: Vec<u64> = known.iter().copied().cycle().take(N_STACKS).collect();
+        let spread = durations.iter().sum::<u64>() / N_RUNNERS as u64;
+        let chain = longest_chain(&durations, &edges);
+        let turns = durations
+            .iter()
+            .enumerate()
+            .map(|(number, &duration)| TurnToPack {
+                key: format!("/s{number}"),
+                milliseconds: Some(duration),
+            });
+        let turns: Vec<TurnToPack> = turns.collect();
+        for (engine, engine_name) in [
+            (Engine::Gitlab, "GitLab"),
+            (Engine::Github, "GitHub"),
+            (Engine::Buildkite, "Buildkite"),
+        ] {
+            let runners = NonZeroUsize::new(N_RUNNERS).context("there are runners")?;
+            let graph = JobGraph::new(engine, &turns, &edges, runners, NonZeroUsize::MIN, 0);
+            let simulated = simulate(&graph, &durations);
+            println!(
+                "{:<24}{:>8.1}{:>8.1}{:>8}{:>10.1}{:>8.2}",
+                format!("{name}, {engine_name}"),
+                minutes(spread),
+                minutes(chain),
+                graph.jobs.len(),
+                minutes(simulated),
+                minutes(simulated) / minutes(spread.max(chain)),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn minutes(milliseconds: u64) -> f64 {
+    Duration::from_millis(milliseconds).as_secs_f64() / 60.0
+}
+
+/// Returns the durations of the stacks that have succeeded in a run.
+fn recorded(journal: &Path) -> Result<Vec<u64>> {
+    let text = fs::read_to_string(journal)
+        .with_context(|| format!("failed to read `{}`", journal.display()))?;
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let durations = lines.filter_map(|line: serde_json::Value| {
+        let is_wanted = line["event"] == "ended" && line["outcome"] == "succeeded";
+        line["elapsed_ms"].as_u64().filter(|_| is_wanted)
+    });
+    let durations: Vec<u64> = durations.collect();
+    ensure!(!durations.is_empty(), "no stack has succeeded in this run");
+    Ok(durations)
+}
+
+/// Returns skewed durations: each is the product of eight random factors.
+fn made_up() -> Vec<u64> {
+    let mut state = 1_u64;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state >> 33
+    };
+    let mut duration = || (0..8).fold(40_000, |product, _| product * (60 + random() % 90) / 100);
+    (0..N_STACKS).map(|_| duration()).collect()
+}
+
+/// Returns the constraints between the stacks of a generated repository, and of the groups between them.
+fn edges(shape: Shape) -> Result<Vec<(usize, usize)>> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path().join("repository");
+    let options = Options {
+        files: 0,
+        modules: 0,
+        ..options(shape, N_STACKS)
+    };
+    generate(&root, &options)?;
+    let mut problems = Problems::default();
+    let project = Project::load(&root.canonicalize()?, &mut problems)?;
+    let references = References::resolve(&project, &mut problems.diagnostics);
+    ensure!(!problems.has_errors(), "the repository is wrong");
+    ensure!(project.stacks.len() == N_STACKS, "some stacks are missing");
+    let precedence = Precedence::new(&Graph::new(&project.stacks, &references));
+    let nodes = 0..precedence.n_nodes();
+    let edges = nodes.flat_map(|node| {
+        let after = precedence.successors(node).iter();
+        after.map(move |after| (node, after.node as usize))
+    });
+    Ok(edges.collect())
+}
+
+/// Returns how long the longest chain takes.
+fn longest_chain(durations: &[u64], edges: &[(usize, usize)]) -> u64 {
+    let ends = edges.iter().map(|edge| edge.0.max(edge.1) + 1);
+    let n_nodes = ends.max().unwrap_or(0).max(durations.len());
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
+    let mut n_before = vec![0_usize; n_nodes];
+    for &(earlier, later) in edges {
+        after[earlier].push(later);
+        n_before[later] += 1;
+    }
+    let mut ready: Vec<usize> = (0..n_nodes).filter(|&node| n_before[node] == 0).collect();
+    let mut begin = vec![0_u64; n_nodes];
+    let mut longest = 0;
+    while let Some(node) = ready.pop() {
+        let end = begin[node] + durations.get(node).copied().unwrap_or(0);
+        longest = longest.max(end);
+        for &later in &after[node] {
+            begin[later] = begin[later].max(end);
+            n_before[later] -= 1;
+            if n_before[later] == 0 {
+                ready.push(later);
+            }
+        }
+    }
+    longest
+}
+
+/// Returns when the last job ends, if a free runner takes the first job in the pipeline that may start. Jobs without
+/// stacks need no runner.
+fn simulate(graph: &JobGraph, durations: &[u64]) -> u64 {
+    let mut n_needs: Vec<usize> = graph.jobs.iter().map(|job| job.needs.len()).collect();
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); graph.jobs.len()];
+    for (number, job) in graph.jobs.iter().enumerate() {
+        for &before in &job.needs {
+            after[before].push(number);
+        }
+    }
+    let first = (0..graph.jobs.len()).filter(|&job| n_needs[job] == 0);
+    let mut ready: BTreeSet<usize> = first.collect();
+    let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let mut n_free = N_RUNNERS;
+    let mut now = 0;
+    loop {
+        let next = ready
+            .iter()
+            .copied()
+            .find(|&job| n_free > 0 || graph.jobs[job].turns.is_empty());
+        if let Some(job) = next {
+            ready.remove(&job);
+            let turns = &graph.jobs[job].turns;
+            let takes = turns.iter().map(|&turn| durations[turn]).sum::<u64>();
+            let start = if turns.is_empty() { 0 } else { START };
+            n_free -= usize::from(!turns.is_empty());
+            running.push(Reverse((now + start + takes, job)));
+            continue;
+        }
+        let Some(Reverse((end, job))) = running.pop() else {
+            return now;
+        };
+        now = end;
+        n_free += usize::from(!graph.jobs[job].turns.is_empty());
+        for &later in &after[job] {
+            n_needs[later] -= 1;
+            if n_needs[later] == 0 {
+                ready.insert(later);
+            }
+        }
+    }
+}
