@@ -7,7 +7,7 @@
 //! Without `--quick` there are also a repository of 100,000 stacks, for which some 5 GB must be free
 //! in the temporary directory, and comparisons of change detection on small and large repositories.
 //! Nothing is asserted; the wanted figures stand beside the measured: of `list` and `list --order`
-//! on 10,000 stacks, of `run` on 1,000, of what a run prints, of the order of a plan, of
+//! on 10,000 stacks, of `run` on 1,000, of what a run prints, of the order of a plan, of pipelines, of
 //! the evaluation of a policy. On 10,000 stacks
 //! memory should stay below 120 MB, and below 200 MB with `--changed`.
 //! Where a `terramate` is on the `PATH`, its times are printed too, for the smaller repositories and

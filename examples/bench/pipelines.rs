@@ -34,15 +34,16 @@ pub(crate) fn tables(journal: Option<&Path>) -> Result<()> {
         "the jobs of {N_STACKS} stacks on {N_RUNNERS} runners, in minutes (wanted: 1.3 times the larger of two bounds: all work spread over the runners, and the longest chain)"
     );
     println!(
-        "{:<24}{:>8}{:>8}{:>8}{:>10}{:>8}",
+        "{:<26}{:>8}{:>8}{:>8}{:>11}{:>8}",
         "", "spread", "chain", "jobs", "simulated", "times"
     );
-    for (name, shape) in [
-        ("tree", Shape::Tree),
-        ("flat", Shape::Flat),
-        ("one tag on all", Shape::Tagged),
+    for (name, shape, references) in [
+        ("nested", Shape::Tree, 0),
+        ("tree", Shape::Tree, 2),
+        ("flat", Shape::Flat, 0),
+        ("one tag on all", Shape::Tagged, 0),
     ] {
-        let edges = edges(shape)?;
+        let edges = edges(shape, references)?;
         let durations: Vec<u64> = known.iter().copied().cycle().take(N_STACKS).collect();
         let spread = durations.iter().sum::<u64>() / N_RUNNERS as u64;
         let chain = longest_chain(&durations, &edges);
@@ -54,24 +55,46 @@ pub(crate) fn tables(journal: Option<&Path>) -> Result<()> {
                 milliseconds: Some(duration),
             });
         let turns: Vec<TurnToPack> = turns.collect();
-        for (engine, engine_name) in [
+        let row = |by: &str, n_jobs: usize, simulated: u64| {
+            println!(
+                "{:<26}{:>8.1}{:>8.1}{:>8}{:>11.1}{:>8.2}",
+                format!("{name}, {by}"),
+                minutes(spread),
+                minutes(chain),
+                n_jobs,
+                minutes(simulated),
+                minutes(simulated) / minutes(spread.max(chain)),
+            );
+        };
+        for (engine, by) in [
             (Engine::Gitlab, "GitLab"),
             (Engine::Github, "GitHub"),
             (Engine::Buildkite, "Buildkite"),
         ] {
             let runners = NonZeroUsize::new(N_RUNNERS).context("there are runners")?;
             let graph = JobGraph::new(engine, &turns, &edges, runners, NonZeroUsize::MIN, 0);
-            let simulated = simulate(&graph, &durations);
-            println!(
-                "{:<24}{:>8.1}{:>8.1}{:>8}{:>10.1}{:>8.2}",
-                format!("{name}, {engine_name}"),
-                minutes(spread),
-                minutes(chain),
+            let needs: Vec<_> = graph.jobs.iter().map(|job| job.needs.clone()).collect();
+            let takes = graph.jobs.iter().map(|job| {
+                let stacks = job.turns.iter().map(|&turn| durations[turn]);
+                stacks
+                    .reduce(|a, b| a + b)
+                    .map_or(0, |stacks| START + stacks)
+            });
+            row(
+                by,
                 graph.jobs.len(),
-                minutes(simulated),
-                minutes(simulated) / minutes(spread.max(chain)),
+                simulate(&needs, &takes.collect::<Vec<_>>()),
             );
         }
+        // They start once, and then take the next stack that may run.
+        let ends = edges.iter().map(|edge| edge.0.max(edge.1) + 1);
+        let mut takes = durations.clone();
+        takes.resize(ends.max().unwrap_or(0).max(N_STACKS), 0);
+        let mut needs = vec![Vec::new(); takes.len()];
+        for &(earlier, later) in &edges {
+            needs[later].push(earlier);
+        }
+        row("`orch work`", N_RUNNERS, START + simulate(&needs, &takes));
     }
     Ok(())
 }
@@ -110,12 +133,13 @@ fn made_up() -> Vec<u64> {
 }
 
 /// Returns the constraints between the stacks of a generated repository, and of the groups between them.
-fn edges(shape: Shape) -> Result<Vec<(usize, usize)>> {
+fn edges(shape: Shape, references: usize) -> Result<Vec<(usize, usize)>> {
     let directory = tempfile::tempdir()?;
     let root = directory.path().join("repository");
     let options = Options {
         files: 0,
         modules: 0,
+        references,
         ..options(shape, N_STACKS)
     };
     generate(&root, &options)?;
@@ -160,40 +184,33 @@ fn longest_chain(durations: &[u64], edges: &[(usize, usize)]) -> u64 {
     longest
 }
 
-/// Returns when the last job ends, if a free runner takes the first job in the pipeline that may start. Jobs without
-/// stacks need no runner.
-fn simulate(graph: &JobGraph, durations: &[u64]) -> u64 {
-    let mut n_needs: Vec<usize> = graph.jobs.iter().map(|job| job.needs.len()).collect();
-    let mut after: Vec<Vec<usize>> = vec![Vec::new(); graph.jobs.len()];
-    for (number, job) in graph.jobs.iter().enumerate() {
-        for &before in &job.needs {
-            after[before].push(number);
+/// Returns when the last job ends, if a free runner takes the first job in the pipeline that may start. Jobs that take
+/// no time need no runner.
+fn simulate(needs: &[Vec<usize>], takes: &[u64]) -> u64 {
+    let mut n_needs: Vec<usize> = needs.iter().map(Vec::len).collect();
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
+    for (job, before) in needs.iter().enumerate() {
+        for &before in before {
+            after[before].push(job);
         }
     }
-    let first = (0..graph.jobs.len()).filter(|&job| n_needs[job] == 0);
-    let mut ready: BTreeSet<usize> = first.collect();
+    let mut ready: BTreeSet<usize> = (0..needs.len()).filter(|&job| n_needs[job] == 0).collect();
     let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
     let mut n_free = N_RUNNERS;
     let mut now = 0;
     loop {
-        let next = ready
-            .iter()
-            .copied()
-            .find(|&job| n_free > 0 || graph.jobs[job].turns.is_empty());
-        if let Some(job) = next {
+        let mut next = ready.iter().copied();
+        if let Some(job) = next.find(|&job| n_free > 0 || takes[job] == 0) {
             ready.remove(&job);
-            let turns = &graph.jobs[job].turns;
-            let takes = turns.iter().map(|&turn| durations[turn]).sum::<u64>();
-            let start = if turns.is_empty() { 0 } else { START };
-            n_free -= usize::from(!turns.is_empty());
-            running.push(Reverse((now + start + takes, job)));
+            n_free -= usize::from(takes[job] > 0);
+            running.push(Reverse((now + takes[job], job)));
             continue;
         }
         let Some(Reverse((end, job))) = running.pop() else {
             return now;
         };
         now = end;
-        n_free += usize::from(!graph.jobs[job].turns.is_empty());
+        n_free += usize::from(takes[job] > 0);
         for &later in &after[job] {
             n_needs[later] -= 1;
             if n_needs[later] == 0 {
