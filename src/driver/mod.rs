@@ -16,6 +16,7 @@ mod plan_file;
 mod plan_json;
 mod terraform;
 mod value;
+mod variables;
 
 use crate::path::ProjectPath;
 use crate::project::Project;
@@ -36,6 +37,7 @@ pub use self::outputs::{BadOutputs, Outputs, are_incomparable};
 pub use self::completeness::IncompletePlan;
 pub use self::plan_file::{ToolPlan, digest_of_file, read_tool_plan};
 pub use self::terraform::{BadPlan, read_plan};
+pub use self::variables::text_variables;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {

@@ -4,6 +4,7 @@
 //! the first turn that needs them, so after the turn of that stack in the same run. No value reaches a
 //! command line, a log, the journal or a message.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -19,6 +20,7 @@ use super::request::TaskFinder;
 use super::state::Findings;
 use super::turn::{Step, TurnIndex};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::driver::text_variables;
 use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate};
 use crate::language::function::from_json;
 use crate::language::syntax::Expr;
@@ -168,6 +170,9 @@ impl<'p> RunInputs<'p> {
     ) -> Result<InputVariables, String> {
         let namespaces = self.namespaces.of_stack(stack);
         let own = namespaces.of_conditions();
+        let directory = self.project.stacks[stack].path.directory();
+        let directory = directory.to_host(&self.project.root);
+        let texts = LazyCell::new(|| text_variables(&self.project.root, &directory));
         let mut found = InputVariables::default();
         for (input, position) in self.of_stacks.get(&stack).into_iter().flatten() {
             let name = &input.name.value;
@@ -189,8 +194,9 @@ impl<'p> RunInputs<'p> {
                 }
                 (Err(why), _) => return Err(no_value(&why)),
             };
-            let variable = format!("TF_VAR_{name}");
-            found.variables.insert(variable, Some(to_hcl(&value)));
+            let text = value.as_str().filter(|_| texts.contains(name));
+            let text = text.map_or_else(|| to_hcl(&value), str::to_owned);
+            found.variables.insert(format!("TF_VAR_{name}"), Some(text));
         }
         Ok(found)
     }

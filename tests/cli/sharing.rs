@@ -239,3 +239,37 @@ fn script_option_enables_sharing() {
     assert_eq!(output.code(), 0, "{output}");
     assert_eq!(got(&sandbox, "/web"), "\"web-vpc-s3cret\"\n");
 }
+
+#[test]
+fn sharing_quotes_strings_only_where_terraform_reads_an_expression() {
+    let sandbox = Sandbox::new(PROJECT);
+    let table = [
+        ("main.tf", "variable \"id\" { type = any }", true),
+        ("main.tf", "variable \"id\" { type = set(string) }", true),
+        ("main.tf", "variable \"other\" {}", true),
+        ("main.tf", "variable \"id\" {}", false),
+        ("main.tf", "variable \"id\" { type = string }", false),
+        ("main.tf", "variable \"id\" { type = \"string\" }", false),
+        ("main.tofu", "variable \"id\" {}", false),
+        (
+            "main.tf.json",
+            "{\"variable\": {\"id\": {\"type\": \"any\"}}}",
+            true,
+        ),
+        (
+            "main.tf.json",
+            "{\"variable\": {\"id\": {\"type\": \"string\"}}}",
+            false,
+        ),
+    ];
+    for (file, text, is_quoted) in table {
+        let file = format!("/web/{file}");
+        sandbox.write(&file, text);
+        let output = sandbox.orch(&format!("{RUN} sh run.sh"));
+        assert_eq!(output.code(), 0, "{output}");
+        let quote = if is_quoted { "\"" } else { "" };
+        let expected = format!("{quote}web-vpc-s3cret{quote}\n");
+        assert_eq!(got(&sandbox, "/web"), expected, "{text}");
+        fs::remove_file(sandbox.path(&file)).unwrap();
+    }
+}
