@@ -7,12 +7,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::code::{PlanCode, PlanStack};
+use super::code::PlanCode;
 use super::commands::{
     ANSWER_FILE, CannotAsk, CommandPreparation, OUTPUTS_FILE, PLAN_FILE, SHOWN_FILE, STATE_FILE,
     step_of,
 };
 use super::entry::AskedAction;
+use super::stack::PlanStack;
 use crate::driver::{
     BadAnswer, BadOutputs, BadPlan, Changed, ChangedPlan, Driver, DriverAnswer, Outputs, PlanKind,
     Tool, backend_of_tool, is_tool, read_plan,

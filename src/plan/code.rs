@@ -1,29 +1,13 @@
 //! The stacks of a plan and where their commands come from: this commit, or for removed stacks an
 //! older one.
 
-use super::inputs::StackInputs;
+use super::inputs::{StackAtCommit, StackInputs};
+use super::stack::PlanStack;
+use crate::driver::Driver;
 use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::{Stack, StackIndex};
-
-/// A stack of a plan. Those of this commit come first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PlanStack {
-    Here(StackIndex),
-    /// A removed stack, by its index in the plan's removals.
-    Removed(usize),
-}
-
-impl PlanStack {
-    /// Returns the stack if it is in this commit.
-    pub fn here(self) -> Option<StackIndex> {
-        match self {
-            PlanStack::Here(stack) => Some(stack),
-            PlanStack::Removed(_) => None,
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 pub struct StackCode<'a, 'p> {
@@ -39,8 +23,20 @@ pub struct RemovedCode<'a, 'p> {
     pub stack: StackIndex,
     /// The path to destroy: the stack's, or that of one of its generations.
     pub path: &'a StackPath,
+    pub driver: Driver<'p>,
     /// The recorded workspace of its tool, unless it is the default.
     pub workspace: Option<&'a str>,
+}
+
+impl<'a, 'p> RemovedCode<'a, 'p> {
+    pub fn at_commit(&self) -> StackAtCommit<'a, 'p> {
+        StackAtCommit {
+            project: self.code.project,
+            stack: self.stack,
+            path: self.path,
+            driver: self.driver,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::code::{PlanCode, PlanStack};
+use super::code::PlanCode;
 use super::entry::AskedAction;
 use super::inputs::StackInputs;
+use super::stack::PlanStack;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words};
 use crate::path::StackPath;

@@ -7,100 +7,200 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::rc::Rc;
 
+use super::stack::PlanStack;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words};
 use crate::language::value::Value;
+use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
+use crate::project::sharing::SharingBackend;
 use crate::project::stack::StackIndex;
 use crate::run::sharing::{InputVariables, RunInputs};
 
 /// The inputs of the stacks of a plan.
 #[derive(Debug)]
 pub struct StackInputs<'p> {
-    inputs: RunInputs<'p>,
-    /// The driver of each source.
-    drivers: Vec<Driver<'p>>,
+    sources: Vec<InputSource<'p>>,
+    /// Their positions.
+    by_command: BTreeMap<(PlanStack, &'p [String]), usize>,
+    /// The stacks with inputs, or why those of a removed stack cannot be found.
+    of_stacks: BTreeMap<PlanStack, Result<InputsOfStack<'p>, String>>,
 }
 
 /// A stack whose outputs others need, and the command that prints them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct InputSource<'p> {
     pub position: usize,
-    pub stack: StackIndex,
+    pub stack: PlanStack,
     pub driver: Driver<'p>,
     pub command: StepPlan<'p>,
     /// The name of the step that runs the command.
     pub name: String,
+    words: &'p [String],
 }
 
-/// The outputs that were read for inputs, or why they cannot be used, by stack and backend.
+/// A removed stack, in the project of a commit that still has it.
+#[derive(Debug, Clone, Copy)]
+pub struct StackAtCommit<'a, 'p> {
+    pub project: &'p Project,
+    pub stack: StackIndex,
+    pub path: &'a StackPath,
+    pub driver: Driver<'p>,
+}
+
+#[derive(Debug)]
+struct InputsOfStack<'p> {
+    /// Of the project that has the stack, which may be that of an earlier commit.
+    inputs: Rc<RunInputs<'p>>,
+    stack: StackIndex,
+    /// The positions of their sources here.
+    positions: Rc<[usize]>,
+}
+
+/// The outputs that were read for inputs, or why they cannot be used, by stack and command.
 #[derive(Debug, Default)]
-pub struct KnownOutputs(BTreeMap<(StackIndex, String), Result<Value, String>>);
+pub struct KnownOutputs(BTreeMap<(PlanStack, Vec<String>), Result<Value, String>>);
 
 impl<'p> StackInputs<'p> {
     /// Finds the inputs of some stacks. `driver` returns the driver of a stack, if it has one. Adds an error for
-    /// each input whose backend or stack does not exist.
+    /// each input whose backend or stack does not exist, except for those of removed stacks.
     pub fn find(
         project: &'p Project,
         stacks: &[StackIndex],
+        removed: &[StackAtCommit<'_, 'p>],
         driver: impl Fn(StackIndex) -> Option<Driver<'p>>,
         problems: &mut Vec<Diagnostic>,
     ) -> Self {
-        let inputs = RunInputs::find(project, stacks, problems);
+        let mut all = StackInputs {
+            sources: Vec::new(),
+            by_command: BTreeMap::new(),
+            of_stacks: BTreeMap::new(),
+        };
+        let here = |stack| {
+            let driver = driver(stack).unwrap_or_else(|| Driver::none(project));
+            (PlanStack::Here(stack), driver)
+        };
+        let inputs = Rc::new(RunInputs::find(project, stacks, problems));
         let sources = inputs.sources().iter();
-        let drivers = sources.map(|it| driver(it.stack).unwrap_or_else(|| Driver::none(project)));
-        let drivers = drivers.collect();
-        StackInputs { inputs, drivers }
+        let positions: Rc<[usize]> = sources
+            .map(|it| all.add(here(it.stack), &project.stacks[it.stack].path, it.backend))
+            .collect();
+        for &stack in stacks {
+            let of_stack = InputsOfStack {
+                inputs: Rc::clone(&inputs),
+                stack,
+                positions: Rc::clone(&positions),
+            };
+            all.of_stacks.insert(PlanStack::Here(stack), Ok(of_stack));
+        }
+        for (position, it) in removed.iter().enumerate() {
+            let mut problems = Vec::new();
+            let inputs = RunInputs::find(it.project, &[it.stack], &mut problems);
+            let mut source = |stack: StackIndex, backend| {
+                let path = &it.project.stacks[stack].path;
+                let of_removed = || {
+                    let position = removed.iter().position(|other| other.path == path)?;
+                    Some((PlanStack::Removed(position), removed[position].driver))
+                };
+                let found = project.stacks.find(path).map(here).or_else(of_removed);
+                let found = found.ok_or_else(|| format!("`{path}` does not exist any more"))?;
+                Ok(all.add(found, path, backend))
+            };
+            let sources = inputs.sources().iter();
+            let found = match problems.into_iter().next() {
+                Some(problem) => Err(problem.message),
+                None => sources.map(|it| source(it.stack, it.backend)).collect(),
+            };
+            if inputs.is_empty() && found.is_ok() {
+                continue;
+            }
+            let of_stack = found.map(|positions| InputsOfStack {
+                inputs: Rc::new(inputs),
+                stack: it.stack,
+                positions,
+            });
+            all.of_stacks.insert(PlanStack::Removed(position), of_stack);
+        }
+        all
     }
 
-    /// Returns the positions of the sources that a stack needs.
-    pub fn needed(&self, stack: StackIndex) -> BTreeSet<usize> {
-        self.inputs.needed(stack)
-    }
-
-    pub fn source(&self, position: usize) -> InputSource<'p> {
-        let source = self.inputs.sources()[position];
-        let words = source.backend.command.iter();
-        InputSource {
+    /// Adds a source, and returns its position.
+    fn add(
+        &mut self,
+        (stack, driver): (PlanStack, Driver<'p>),
+        path: &StackPath,
+        backend: &'p SharingBackend,
+    ) -> usize {
+        let words = &backend.command[..];
+        let position = self.sources.len();
+        let known = self.by_command.entry((stack, words)).or_insert(position);
+        if *known != position {
+            return *known;
+        }
+        self.sources.push(InputSource {
             position,
-            stack: source.stack,
-            driver: self.drivers[position],
-            name: self.inputs.step_name(position),
+            stack,
+            driver,
+            name: format!("outputs of {path}"),
             command: StepPlan {
                 role: StepRole::Outputs,
                 name: "outputs",
-                words: Words::BuiltIn(words.map(OsString::from).collect()),
+                words: Words::BuiltIn(words.iter().map(OsString::from).collect()),
                 exit_codes: ExitCodes::default(),
             },
-        }
+            words,
+        });
+        position
     }
 
-    /// Evaluates the inputs of a stack from the known outputs of its sources. `may_mock` returns whether mocks
-    /// may replace the outputs of a stack.
+    /// Returns the positions of the sources that a stack needs.
+    pub fn needed(&self, stack: PlanStack) -> BTreeSet<usize> {
+        let of_stack = self.of_stacks.get(&stack).and_then(|it| it.as_ref().ok());
+        let needed = of_stack.into_iter().flat_map(|it| {
+            let needed = it.inputs.needed(it.stack).into_iter();
+            needed.map(|position| it.positions[position])
+        });
+        needed.collect()
+    }
+
+    pub fn source(&self, position: usize) -> &InputSource<'p> {
+        &self.sources[position]
+    }
+
+    /// Evaluates the inputs of a stack from the known outputs of its sources; `None` if it has none. `may_mock`
+    /// returns whether mocks may replace the outputs of a stack.
     ///
     /// # Errors
     ///
     /// Why an input has no value. No value is in the message.
     pub fn variables(
         &self,
-        stack: StackIndex,
+        stack: PlanStack,
         known: &KnownOutputs,
-        may_mock: impl Fn(StackIndex) -> bool,
-    ) -> Result<InputVariables, String> {
-        let outputs = |position| match known.0.get(&self.key(position)) {
+        may_mock: impl Fn(PlanStack) -> bool,
+    ) -> Option<Result<InputVariables, String>> {
+        let it = match self.of_stacks.get(&stack)? {
+            Ok(it) => it,
+            Err(why) => return Some(Err(format!("its inputs cannot be found: {why}"))),
+        };
+        if it.inputs.needed(it.stack).is_empty() {
+            return None;
+        }
+        let outputs = |position: usize| match known.0.get(&self.key(it.positions[position])) {
             Some(Ok(outputs)) => Ok(outputs),
             Some(Err(why)) => Err(why.as_str()),
             None => Err("they were not read"),
         };
-        let may_mock = |position: usize| may_mock(self.inputs.sources()[position].stack);
-        self.inputs.variables(stack, outputs, may_mock)
+        let may_mock = |position: usize| may_mock(self.sources[it.positions[position]].stack);
+        Some(it.inputs.variables(it.stack, outputs, may_mock))
     }
 
-    fn key(&self, position: usize) -> (StackIndex, String) {
-        let source = &self.inputs.sources()[position];
-        (source.stack, source.backend.name.value.clone())
+    fn key(&self, position: usize) -> (PlanStack, Vec<String>) {
+        let source = &self.sources[position];
+        (source.stack, source.words.to_vec())
     }
 }
 
@@ -126,14 +226,14 @@ impl KnownOutputs {
     }
 
     /// Returns whether a stack has no outputs: everything that was read of it is an empty object.
-    pub fn are_empty(&self, stack: StackIndex) -> bool {
+    pub fn are_empty(&self, stack: PlanStack) -> bool {
         let mut of_stack = self.0.iter().filter(|((of, _), _)| *of == stack);
         of_stack
             .all(|(_, outputs)| matches!(outputs, Ok(Value::Object(fields)) if fields.is_empty()))
     }
 
     /// Forgets the outputs of a stack that has changed.
-    pub fn forget(&mut self, stack: StackIndex) {
+    pub fn forget(&mut self, stack: PlanStack) {
         self.0.retain(|(of, _), _| *of != stack);
     }
 }

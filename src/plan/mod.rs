@@ -29,6 +29,7 @@ pub mod removal;
 mod rows;
 mod same_command;
 mod saved;
+pub mod stack;
 pub mod stale;
 pub mod succession;
 pub mod ties;

@@ -10,18 +10,19 @@ use std::path::Path;
 use super::ask::{
     AskOptions, NoAnswer, PreparedQuestions, at_once, attempts_of, folder_of, open_shown,
 };
-use super::code::{PlanCode, PlanStack};
+use super::code::PlanCode;
 use super::commands::{CannotAsk, CommandPreparation, OUTPUTS_FILE, step_of};
 use super::entry::AskedAction;
+use super::stack::PlanStack;
 use crate::driver::{BadOutputs, Driver, OutputValues, PlanKind, StepPlan};
 use crate::project::driver::DriverStep;
-use crate::project::stack::{StackIndex, StackMode};
+use crate::project::stack::StackMode;
 use crate::run::execute::Task;
 use crate::run::turn::{Operation, Step, Turn};
 
 #[derive(Debug, Clone)]
 pub struct OutputSource<'p> {
-    pub stack: StackIndex,
+    pub stack: PlanStack,
     pub driver: Driver<'p>,
     pub printing: OutputPrinting<'p>,
 }
@@ -48,7 +49,7 @@ pub fn prepare(
     let mut attempts = Vec::with_capacity(sources.len());
     let mut tasks = Vec::with_capacity(sources.len());
     for (number, source) in sources.iter().enumerate() {
-        let (stack, driver) = (PlanStack::Here(source.stack), &source.driver);
+        let (stack, driver) = (source.stack, &source.driver);
         let folder = folder_of(options.folder, number);
         fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
         let Some(place) = preparation.place(stack, driver, AskedAction::Read, folder) else {
@@ -81,7 +82,7 @@ pub fn prepare(
         tasks.push(commands);
     }
     preparation.finish()?;
-    let stacks = sources.iter().map(|it| PlanStack::Here(it.stack));
+    let stacks = sources.iter().map(|it| it.stack);
     Ok(at_once(
         codes,
         stacks,

@@ -144,6 +144,11 @@ impl<'p> RunInputs<'p> {
         &self.sources
     }
 
+    /// Returns whether no stack has inputs.
+    pub fn is_empty(&self) -> bool {
+        self.of_stacks.is_empty()
+    }
+
     /// Returns the positions of the sources that a stack needs.
     pub fn needed(&self, stack: StackIndex) -> BTreeSet<usize> {
         let inputs = self.of_stacks.get(&stack).into_iter().flatten();
@@ -151,7 +156,7 @@ impl<'p> RunInputs<'p> {
     }
 
     /// Returns the name of the step that reads a source.
-    pub fn step_name(&self, position: usize) -> String {
+    fn step_name(&self, position: usize) -> String {
         let stack = self.sources[position].stack;
         format!("outputs of {}", self.project.stacks[stack].path)
     }

@@ -99,7 +99,7 @@ impl Apply<'_> {
 
 /// Checks conditions, reading the outputs that they need. Returns those that do not all hold.
 fn decided<'l>(
-    reader: &OutputReader<'_>,
+    reader: &OutputReader<'_, '_>,
     checker: &mut Checker<'l>,
     kind: ConditionKind,
     stacks: &[(StackIndex, SelfValue)],

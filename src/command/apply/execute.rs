@@ -24,6 +24,7 @@ use crate::plan::apply::{self, ApplyOptions, ApplyProject, ApplyStack};
 use crate::plan::code::{PlanCode, RemovedCode};
 use crate::plan::inputs::StackInputs;
 use crate::plan::planner::{Commits, Protections};
+use crate::plan::stack::PlanStack;
 use crate::plan::stale::{LastRun, failed_beside, last_run};
 use crate::plan::verify::{RemainingWork, used_outputs};
 use crate::printable::{count, printable};
@@ -437,7 +438,7 @@ impl Apply<'_> {
         let mut stacks: Vec<_> = to_do.stacks.iter().cloned().chain(removed).collect();
         self.complete(&mut stacks, verified, &environments, policies.as_ref());
         let with_generations = removals.with_generations(document);
-        let inputs = self.inputs(context, document, &stacks, may_add)?;
+        let inputs = self.inputs(context, document, &stacks, &of_commands, may_add)?;
         let options = ApplyOptions {
             run,
             folder: folder.path(),
@@ -495,12 +496,16 @@ impl Apply<'_> {
         context: &'c Context,
         document: Option<&Document>,
         stacks: &[ApplyStack<'_>],
+        removed: &[RemovedCode<'_, 'c>],
         may_add: bool,
     ) -> Result<Option<StackInputs<'c>>> {
-        let acting = || stacks.iter().filter_map(|it| it.stack.here());
+        let acting = || stacks.iter().map(|it| it.stack);
         let others = context.project.stacks.iter().map(|(stack, _)| stack);
-        let all = acting().chain(others.filter(|_| may_add));
-        let inputs = context.stack_inputs(all, document)?;
+        let all = acting().filter_map(PlanStack::here);
+        let all = all.chain(others.filter(|_| may_add));
+        let removed = removed.iter().map(RemovedCode::at_commit);
+        let removed: Vec<_> = removed.collect();
+        let inputs = context.stack_inputs(all, &removed, document)?;
         if let Some(inputs) = &inputs {
             context.init_sources(&self.tools(), self.jobs, inputs, acting())?;
         }

@@ -285,20 +285,22 @@ impl ApplyDirector<'_, '_> {
     fn set_variables(&mut self, number: usize) -> Result<(), Failure> {
         let turn = &mut self.turns[number];
         let ReadInputs { of_stacks, outputs } = &mut self.inputs;
-        let (Some(inputs), Some(here)) = (*of_stacks, turn.stack.stack.here()) else {
+        let Some(inputs) = *of_stacks else {
             return Ok(());
         };
+        let stack = turn.stack.stack;
         if turn.attempt.variables.is_some() {
             return Ok(());
         }
-        for position in inputs.needed(here) {
+        for position in inputs.needed(stack) {
             if !outputs.has(inputs, position) {
                 let read = read_outputs(&turn.input_file(position));
                 outputs.set(inputs, position, read);
             }
         }
-        let found = inputs.variables(here, outputs, |_| false);
-        turn.attempt.variables = Some(found.map_err(Failure::NotStarted)?.variables);
+        if let Some(found) = inputs.variables(stack, outputs, |_| false) {
+            turn.attempt.variables = Some(found.map_err(Failure::NotStarted)?.variables);
+        }
         Ok(())
     }
 }
@@ -458,10 +460,8 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
-        if let Some(here) = self.turns[number].stack.stack.here()
-            && self.turns[number].has_acted
-        {
-            self.inputs.outputs.forget(here);
+        if self.turns[number].has_acted {
+            self.inputs.outputs.forget(self.turns[number].stack.stack);
         }
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {

@@ -8,7 +8,6 @@ use super::turn::{ApplyStepRole, ApplyTurn};
 use super::{ApplyStack, TurnChecks};
 use crate::driver::{PlanKind, StepPlan, StepRole};
 use crate::plan::ask::is_partial;
-use crate::plan::code::PlanStack;
 use crate::plan::commands::{CommandPreparation, step_of};
 use crate::plan::entry::AskedAction;
 use crate::plan::inputs::{InputSource, StackInputs};
@@ -87,12 +86,11 @@ pub(super) fn steps<'p>(
     };
     let is_confirmed = keeps_state && state.operation != Operation::Plan;
     let is_checked = has_postconditions && state.operation != Operation::Destroy;
-    let needed = inputs.zip(state.stack.stack.here());
-    let needed = needed.map(|(inputs, here)| (inputs, inputs.needed(here)));
+    let needed = inputs.map(|inputs| (inputs, inputs.needed(state.stack.stack)));
     let reading = needed.into_iter().flat_map(|(inputs, positions)| {
         let of_position = |position| PlannedStep {
             role: ApplyStepRole::Input(position),
-            command: PlannedCommand::Source(inputs.source(position)),
+            command: PlannedCommand::Source(inputs.source(position).clone()),
         };
         positions.into_iter().map(of_position)
     });
@@ -121,7 +119,7 @@ pub(super) fn commands<'p>(
         let task = match planned.command {
             PlannedCommand::Own(command) => Some(preparation.command(command, &place)?),
             PlannedCommand::Source(source) => {
-                let (stack, folder) = (PlanStack::Here(source.stack), state.folder.clone());
+                let (stack, folder) = (source.stack, state.folder.clone());
                 let place = preparation.place(stack, &source.driver, AskedAction::Read, folder)?;
                 Some(Task {
                     answer: Some(state.input_file(source.position)),

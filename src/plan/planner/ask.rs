@@ -16,8 +16,9 @@ use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::PLAN_FILE;
 use crate::plan::ask::{self, AskOptions, ToolQuestion};
-use crate::plan::code::{PlanCode, PlanStack, RemovedCode};
+use crate::plan::code::{PlanCode, RemovedCode};
 use crate::plan::inputs::KnownOutputs;
+use crate::plan::stack::PlanStack;
 use crate::record::logs::LogReader;
 use crate::run::event::{Ending, Outcome};
 use crate::run::execute::Task;
@@ -106,7 +107,7 @@ impl AskedTools {
         inputs: &InputsOfStacks,
         codes: PlanCode<'_, '_>,
     ) -> bool {
-        match stack.here().and_then(|here| inputs.get(&here)) {
+        match inputs.get(&stack) {
             Some(Err(why)) => {
                 let path = codes.path(stack).clone();
                 self.answers.insert(path, Err(why.clone()));
@@ -124,7 +125,7 @@ impl AskedTools {
         codes: PlanCode<'_, '_>,
         tasks: &mut [Task],
     ) {
-        let Some(Ok(found)) = stack.here().and_then(|here| inputs.get(&here)) else {
+        let Some(Ok(found)) = inputs.get(&stack) else {
             return;
         };
         if !found.mocked.is_empty() {
@@ -252,8 +253,8 @@ pub(super) fn ask<'p>(
         .filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
     let mut questions: Vec<(ToolQuestion<'_>, Option<String>)> = questions.collect();
     let reader = OutputReader::new(context, request, document, query);
-    let stacks = questions.iter().filter_map(|(it, _)| it.stack.here());
-    let inputs = reader.inputs(stacks, &mut asked.outputs)?;
+    let stacks = questions.iter().map(|(it, _)| it.stack);
+    let inputs = reader.inputs(stacks, removed.codes, &mut asked.outputs)?;
     questions.retain(|(question, _)| asked.may_be_asked(question.stack, &inputs, codes));
     let (questions, backends): (Vec<_>, Vec<_>) = questions.into_iter().unzip();
     if questions.is_empty() {

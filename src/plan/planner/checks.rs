@@ -22,7 +22,7 @@ use crate::selection::graph::Precedence;
 type ByStack<'p> = BTreeMap<StackIndex, Checked<'p>>;
 
 pub(super) struct Conditions<'l> {
-    reader: OutputReader<'l>,
+    reader: OutputReader<'l, 'l>,
     checker: Checker<'l>,
     failed: BTreeMap<StackIndex, Vec<FailedCheck>>,
 }
@@ -79,7 +79,7 @@ impl<'l> Conditions<'l> {
     /// Checks the preconditions that need no outputs. Stacks that fail leave the plan; the tools of
     /// undecided ones wait.
     pub(super) fn new(
-        reader: OutputReader<'l>,
+        reader: OutputReader<'l, 'l>,
         subjects: &mut StacksToPlan<'_>,
         mode: PlanMode,
     ) -> Result<Self> {

@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::Purpose;
 use crate::plan::ask::{self, AskOptions};
-use crate::plan::code::{PlanCode, PlanStack};
+use crate::plan::code::PlanCode;
 use crate::plan::inputs::StackInputs;
-use crate::project::stack::StackIndex;
+use crate::plan::stack::PlanStack;
 use crate::run::request::new_id;
 
 impl Context {
@@ -24,14 +24,14 @@ impl Context {
         tools: &dyn Ask,
         jobs: NonZeroUsize,
         inputs: &StackInputs<'_>,
-        stacks: impl Iterator<Item = StackIndex>,
+        stacks: impl Iterator<Item = PlanStack>,
     ) -> Result<()> {
         let sources = stacks
             .flat_map(|stack| inputs.needed(stack))
-            .map(|position| {
-                let source = inputs.source(position);
-                (PlanStack::Here(source.stack), source.driver)
-            });
+            .map(|position| inputs.source(position))
+            // Removed stacks are ready.
+            .filter(|source| source.stack.here().is_some())
+            .map(|source| (source.stack, source.driver));
         let sources: BTreeMap<PlanStack, Driver<'_>> = sources.collect();
         let sources: Vec<_> = sources.into_iter().collect();
         let environments = self.evaluator();

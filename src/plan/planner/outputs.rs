@@ -13,12 +13,14 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::ask::{AskOptions, NoAnswer, folder_of};
 use crate::plan::checks::{Checker, StackOutputs};
-use crate::plan::code::PlanCode;
+use crate::plan::code::{PlanCode, RemovedCode};
 use crate::plan::commands::OUTPUTS_FILE;
-use crate::plan::inputs::{KnownOutputs, StackInputs};
+use crate::plan::inputs::{KnownOutputs, StackAtCommit, StackInputs};
 use crate::plan::read_outputs::{
     OutputPrinting, OutputSource, lacks_state, no_outputs, prepare, printed, refreshed,
 };
+use crate::plan::stack::PlanStack;
+use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
@@ -35,19 +37,19 @@ const FAILED: &str = "the command that prints them failed";
 const NEVER_APPLIED: &str = "the stack was never applied";
 
 /// The inputs of stacks as variables, or why one has no value.
-pub(super) type InputsOfStacks = BTreeMap<StackIndex, std::result::Result<InputVariables, String>>;
+pub(super) type InputsOfStacks = BTreeMap<PlanStack, std::result::Result<InputVariables, String>>;
 
-pub struct OutputReader<'l> {
-    pub context: &'l Context,
+pub struct OutputReader<'c, 'l> {
+    pub context: &'c Context,
     pub tools: &'l dyn Ask,
     pub jobs: NonZeroUsize,
     pub document: Option<&'l Document>,
     pub origin: RunOrigin,
 }
 
-impl<'l> OutputReader<'l> {
+impl<'c, 'l> OutputReader<'c, 'l> {
     pub(super) fn new(
-        context: &'l Context,
+        context: &'c Context,
         request: &PlanRequest<'l>,
         document: Option<&'l Document>,
         query: &Query,
@@ -63,25 +65,34 @@ impl<'l> OutputReader<'l> {
 }
 
 impl Context {
-    /// Finds the inputs of some stacks; `None` if they have none. Fails if the backend or the stack of an
-    /// input does not exist.
-    pub fn stack_inputs(
-        &self,
+    /// Finds the inputs of some stacks and of removed ones, in the projects of their code; `None` if they have none.
+    /// Fails if the backend or the stack of an input does not exist.
+    pub fn stack_inputs<'c>(
+        &'c self,
         stacks: impl Iterator<Item = StackIndex>,
+        removed: &[StackAtCommit<'_, 'c>],
         document: Option<&Document>,
-    ) -> Result<Option<StackInputs<'_>>> {
+    ) -> Result<Option<StackInputs<'c>>> {
         let project = &self.project;
-        let has_inputs = |stack: &StackIndex| {
-            let scope = project.scopes.get(project.stacks[*stack].path.directory());
+        let has_inputs = |project: &Project, stack: StackIndex| {
+            let scope = project.scopes.get(project.stacks[stack].path.directory());
             scope.is_some_and(|scope| !scope.inputs.is_empty())
         };
-        let stacks: Vec<StackIndex> = stacks.filter(has_inputs).collect();
-        if stacks.is_empty() {
+        let stacks = stacks.filter(|stack| has_inputs(project, *stack));
+        let stacks: Vec<StackIndex> = stacks.collect();
+        let mut removed_with = removed.iter();
+        if stacks.is_empty() && !removed_with.any(|it| has_inputs(it.project, it.stack)) {
             return Ok(None);
         }
         let drivers = Drivers::new(self, document);
         let mut problems = Vec::new();
-        let inputs = StackInputs::find(project, &stacks, |it| drivers.of(it), &mut problems);
+        let inputs = StackInputs::find(
+            project,
+            &stacks,
+            removed,
+            |it| drivers.of(it),
+            &mut problems,
+        );
         if problems.is_empty() {
             return Ok(Some(inputs));
         }
@@ -90,7 +101,7 @@ impl Context {
     }
 }
 
-impl OutputReader<'_> {
+impl<'c> OutputReader<'c, '_> {
     /// Reads the outputs of stacks. Conditions that need those of a failed tool cannot be
     /// evaluated.
     pub fn read(&self, stacks: &BTreeSet<StackIndex>, checker: &mut Checker<'_>) -> Result<()> {
@@ -100,7 +111,7 @@ impl OutputReader<'_> {
             let driver = drivers.of(stack);
             match (no_outputs(driver.as_ref()), driver) {
                 (None, Some(driver)) => readable.push(OutputSource {
-                    stack,
+                    stack: PlanStack::Here(stack),
                     driver,
                     printing: OutputPrinting::Driver,
                 }),
@@ -123,9 +134,12 @@ impl OutputReader<'_> {
         checker: &mut Checker<'_>,
     ) -> Result<Vec<OutputSource<'p>>> {
         let mut unwritten = Vec::new();
-        let PrintedOutputs { folder, ended } = self.print(sources)?;
+        let PrintedOutputs { folder, ended } = self.print(sources, &[])?;
         for (number, ended) in ended {
             let source = &sources[number];
+            let Some(stack) = source.stack.here() else {
+                continue;
+            };
             let is_refreshed = matches!(source.printing, OutputPrinting::Refresh);
             let folder = folder_of(folder.path(), number);
             let values = ended.map(|()| {
@@ -135,7 +149,7 @@ impl OutputReader<'_> {
                     printed(&source.driver, &folder).map_err(NoAnswer::from)
                 }
             });
-            let mode = self.context.project.stacks[source.stack].mode;
+            let mode = self.context.project.stacks[stack].mode;
             let outputs = match values {
                 Ok(Ok(values)) if !is_refreshed && lacks_state(&source.driver, mode, &values) => {
                     unwritten.push(OutputSource {
@@ -148,48 +162,58 @@ impl OutputReader<'_> {
                 Ok(Err(problem)) => StackOutputs::Unreadable(problem.to_string()),
                 Err(why) => StackOutputs::Unreadable(why),
             };
-            checker.set(source.stack, outputs);
+            checker.set(stack, outputs);
         }
         Ok(unwritten)
     }
 
     /// Evaluates the inputs of stacks; those without inputs are left out. Reads the outputs that are not known
     /// yet. An input whose outputs come from a stack that was never applied gets its mock.
-    pub(super) fn inputs(
+    pub(super) fn inputs<'a, 'p>(
         &self,
-        stacks: impl Iterator<Item = StackIndex>,
+        stacks: impl Iterator<Item = PlanStack>,
+        codes: &'a [RemovedCode<'a, 'p>],
         known: &mut KnownOutputs,
-    ) -> Result<InputsOfStacks> {
-        let stacks: Vec<StackIndex> = stacks.collect();
-        let found = self
-            .context
-            .stack_inputs(stacks.iter().copied(), self.document)?;
+    ) -> Result<InputsOfStacks>
+    where
+        'c: 'p,
+    {
+        let context: &'p Context = self.context;
+        let removed = codes.iter().map(RemovedCode::at_commit);
+        let removed: Vec<StackAtCommit<'_, 'p>> = removed.collect();
+        let stacks: Vec<PlanStack> = stacks.collect();
+        let here = stacks.iter().filter_map(|stack| stack.here());
+        let found = context.stack_inputs(here, &removed, self.document)?;
         let Some(inputs) = found else {
             return Ok(BTreeMap::new());
         };
         let drivers = Drivers::new(self.context, self.document);
-        let is_absent = |source| self.document.is_some() && drivers.entry(source).is_none();
-        self.read_inputs(&inputs, &stacks, is_absent, known)?;
+        let is_absent = |source: PlanStack| {
+            let here = source.here().filter(|_| self.document.is_some());
+            here.is_some_and(|here| drivers.entry(here).is_none())
+        };
+        self.read_inputs(&inputs, &stacks, codes, is_absent, known)?;
         let may_mock = |source| match self.document {
             Some(_) => is_absent(source),
             None => known.are_empty(source),
         };
-        let with_inputs = stacks
-            .into_iter()
-            .filter(|it| !inputs.needed(*it).is_empty());
-        let all = with_inputs.map(|stack| (stack, inputs.variables(stack, known, may_mock)));
-        Ok(all.collect())
+        let variables = |stack| Some((stack, inputs.variables(stack, known, may_mock)?));
+        Ok(stacks.into_iter().filter_map(variables).collect())
     }
 
     /// Reads the outputs that the inputs of stacks need, unless they are known. Those of an absent stack are not
     /// read.
-    fn read_inputs(
+    fn read_inputs<'a, 'p>(
         &self,
-        inputs: &StackInputs<'_>,
-        stacks: &[StackIndex],
-        is_absent: impl Fn(StackIndex) -> bool,
+        inputs: &StackInputs<'p>,
+        stacks: &[PlanStack],
+        codes: &'a [RemovedCode<'a, 'p>],
+        is_absent: impl Fn(PlanStack) -> bool,
         known: &mut KnownOutputs,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        'c: 'p,
+    {
         let needed = stacks.iter().flat_map(|stack| inputs.needed(*stack));
         let mut positions: BTreeSet<usize> = needed.collect();
         positions.retain(|position| !known.was_read(inputs, *position));
@@ -207,10 +231,10 @@ impl OutputReader<'_> {
             OutputSource {
                 stack: source.stack,
                 driver: source.driver,
-                printing: OutputPrinting::Command(source.command),
+                printing: OutputPrinting::Command(source.command.clone()),
             }
         });
-        let PrintedOutputs { folder, ended } = self.print(&sources.collect::<Vec<_>>())?;
+        let PrintedOutputs { folder, ended } = self.print(&sources.collect::<Vec<_>>(), codes)?;
         for (number, ended) in ended {
             let folder = folder_of(folder.path(), number);
             let outputs = ended.and_then(|()| read_outputs(&folder.join(OUTPUTS_FILE)));
@@ -220,14 +244,24 @@ impl OutputReader<'_> {
     }
 
     /// Runs the commands that print outputs, and shows what failed ones print.
-    fn print(&self, sources: &[OutputSource<'_>]) -> Result<PrintedOutputs> {
-        let context = self.context;
+    fn print<'a, 'p>(
+        &self,
+        sources: &[OutputSource<'p>],
+        removed: &'a [RemovedCode<'a, 'p>],
+    ) -> Result<PrintedOutputs>
+    where
+        'c: 'p,
+    {
+        let context: &'p Context = self.context;
         let project = &context.project;
         let id = new_id(&project.root);
         let folder = PrivateFolder::of(context, FOLDER)?;
         // Other stacks use the current generation.
         let environments = context.evaluator();
-        let codes = PlanCode::of_tree(project, &environments);
+        let codes = PlanCode {
+            removed,
+            ..PlanCode::of_tree(project, &environments)
+        };
         let options = AskOptions {
             run: &id,
             folder: folder.path(),
@@ -260,7 +294,7 @@ impl OutputReader<'_> {
                 ended.push((number, Ok(())));
                 continue;
             }
-            let path = &project.stacks[sources[number].stack].path;
+            let path = codes.path(sources[number].stack);
             let why = self
                 .tools
                 .failure(ending)

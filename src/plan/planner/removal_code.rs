@@ -18,9 +18,10 @@ use crate::git::CommitId;
 use crate::path::{Generation, StackPath};
 use crate::plan::CannotAsk;
 use crate::plan::ask::{self, AskOptions, ToolQuestion};
-use crate::plan::code::{PlanCode, PlanStack, RemovedCode, StackCode};
+use crate::plan::code::{PlanCode, RemovedCode, StackCode};
 use crate::plan::commit_code::find_local_state;
 use crate::plan::entry::{Decision, PlannedAction};
+use crate::plan::stack::PlanStack;
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::host::host_environment;
@@ -355,6 +356,7 @@ impl<'p> RemovalCode<'_, 'p> {
             },
             stack: self.stack,
             path: &removal.path,
+            driver: self.driver,
             workspace: backend.and_then(workspace_of),
         }
     }

@@ -4,6 +4,7 @@ mod accidents; // what looks like a removal, and is none
 mod budget; // how many stacks may be destroyed, and who says so
 mod code; // the commit whose code destroys them
 mod default_branch; // what it has, and jobs that are late
+mod inputs; // outputs of other stacks that they need
 mod instances; // keys that were removed, and directories with several instances
 mod interrupted; // failures, signals, and what is left of them
 mod kept; // what keeps them from being destroyed

@@ -11,7 +11,7 @@ use crate::plan::apply::TurnPlaces;
 use crate::plan::apply::followups::ApplyFollowUps;
 use crate::plan::apply::turn::ApplyStepRole;
 use crate::plan::ask::{attempts_of, folder_of};
-use crate::plan::code::PlanStack;
+use crate::plan::stack::PlanStack;
 use crate::run::event::Failure;
 use crate::run::following::{FollowUpWork, PreparedFollowUp};
 use crate::run::turn::{Step, Turn, TurnIndex};
