@@ -11,6 +11,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use crate::context::{Context, FoundMove, follow_all};
+use crate::duration;
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
     Engine, ExportError, JobGraph, OrderedOperation, OrderedRun, OrderedTask, OrderedTurn,
@@ -232,6 +233,9 @@ impl Context {
         }
         if let Some(graph) = &graph {
             self.note_jobs(engine, jobs, graph, &run.turns);
+            if engine != Engine::Make && !run.durations.is_empty() {
+                self.note_workers(jobs, graph);
+            }
         }
         let settings = RunSettings {
             on_error: Some(run.on_error),
@@ -278,6 +282,17 @@ impl Context {
             self.notices.note(&format!(
                 "at most {} run at once instead of {wanted}: {engine} accepts no pipeline with so many jobs or dependencies",
                 graph.at_once
+            ));
+        }
+    }
+
+    /// Notes that workers would be much faster, by the durations of earlier runs.
+    fn note_workers(&self, wanted: NonZeroUsize, graph: &JobGraph) {
+        if graph.takes > graph.with_workers * 2 {
+            self.notices.note(&format!(
+                "by the durations of earlier runs, these jobs take about {}; with `--workers {wanted}` it would be about {}",
+                duration::show(graph.takes),
+                duration::show(graph.with_workers)
             ));
         }
     }

@@ -94,6 +94,21 @@ impl Dag {
         }
     }
 
+    /// Returns how long the longest path takes, given how long each node takes. Other nodes take no time.
+    pub(super) fn longest(&self, takes: &[u64]) -> u64 {
+        let mut begin = vec![0_u64; self.nodes.len()];
+        let mut longest = 0;
+        for (position, node) in self.nodes.iter().enumerate() {
+            let takes = takes.get(*node).copied().unwrap_or(0);
+            let end = begin[position].saturating_add(takes);
+            longest = longest.max(end);
+            for &next in &self.successors[position] {
+                begin[next] = begin[next].max(end);
+            }
+        }
+        longest
+    }
+
     /// Returns the predecessors of each position, sorted.
     pub(super) fn predecessors(&self) -> Vec<Vec<usize>> {
         let mut predecessors = vec![Vec::new(); self.nodes.len()];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use super::dag::Dag;
 use super::job_name::JobNames;
@@ -37,6 +38,10 @@ pub struct JobGraph {
     pub last: Vec<usize>,
     /// How many jobs run at once, at most: fewer than requested if the engine would not accept so many.
     pub at_once: NonZeroUsize,
+    /// How long all jobs take, roughly, by the durations that are known.
+    pub takes: Duration,
+    /// How long as many workers would take at least, which start once and then run any stack that may run.
+    pub with_workers: Duration,
 }
 
 /// How many levels may be one: fewer jobs start, and more stacks wait for others in their job.
@@ -108,8 +113,14 @@ impl JobGraph {
                 n_lanes = fewer.clamp(1, (n_lanes * 7 / 8).max(1));
             }
         }
-        let (_, n_lanes, graph) = best.expect("the jobs of a single lane are one job");
+        let (end, n_lanes, graph) = best.expect("the jobs of a single lane are one job");
+        let spread = durations.iter().sum::<u64>() / at_once.get() as u64 / cost.parallel;
+        let with_workers = cost
+            .start
+            .saturating_add(spread.max(dag.longest(&durations)));
         JobGraph {
+            takes: Duration::from_millis(end),
+            with_workers: Duration::from_millis(with_workers),
             at_once: match NonZeroUsize::new(n_lanes) {
                 Some(fewer) if n_lanes < at_once.get().min(turns.len()) => fewer,
                 _ => at_once,
@@ -171,6 +182,8 @@ impl JobGraph {
             jobs,
             last,
             at_once: NonZeroUsize::MIN,
+            takes: Duration::ZERO,
+            with_workers: Duration::ZERO,
         }
     }
 

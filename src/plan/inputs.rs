@@ -16,7 +16,7 @@ use crate::language::value::Value;
 use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
-use crate::project::sharing::SharingBackend;
+use crate::project::sharing::{InputBlock, SharingBackend};
 use crate::project::stack::StackIndex;
 use crate::run::sharing::{InputVariables, RunInputs};
 
@@ -49,6 +49,12 @@ pub struct StackAtCommit<'a, 'p> {
     pub stack: StackIndex,
     pub path: &'a StackPath,
     pub driver: Driver<'p>,
+}
+
+impl<'p> StackAtCommit<'_, 'p> {
+    pub fn inputs(&self) -> &'p [InputBlock] {
+        self.project.inputs_of(self.stack)
+    }
 }
 
 #[derive(Debug)]
@@ -97,6 +103,9 @@ impl<'p> StackInputs<'p> {
             all.of_stacks.insert(PlanStack::Here(stack), Ok(of_stack));
         }
         for (position, it) in removed.iter().enumerate() {
+            if it.inputs().is_empty() {
+                continue;
+            }
             let mut problems = Vec::new();
             let inputs = RunInputs::find(it.project, &[it.stack], &mut problems);
             let mut source = |stack: StackIndex, backend| {
@@ -114,9 +123,6 @@ impl<'p> StackInputs<'p> {
                 Some(problem) => Err(problem.message),
                 None => sources.map(|it| source(it.stack, it.backend)).collect(),
             };
-            if inputs.is_empty() && found.is_ok() {
-                continue;
-            }
             let of_stack = found.map(|positions| InputsOfStack {
                 inputs: Rc::new(inputs),
                 stack: it.stack,

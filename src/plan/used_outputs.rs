@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::upstream::{Upstream, outputs_digest};
 use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::project::Project;
-use crate::project::stack::{DataKind, StackIndex};
+use crate::project::stack::StackIndex;
 use crate::run::state::UsedDigests;
 use crate::selection::graph::Graph;
 
@@ -152,26 +152,17 @@ impl UsedInput<'_> {
 
 /// Returns the inputs of a stack whose stack is known.
 fn inputs(project: &Project, stack: StackIndex) -> Vec<UsedInput<'_>> {
-    let stack = &project.stacks[stack];
-    let mut uses = stack
-        .uses
-        .iter()
-        .filter(|used| used.kind == DataKind::Input)
-        .peekable();
-    if uses.peek().is_none() {
-        return Vec::new();
-    }
-    let blocks = project.scopes.get(stack.path.directory());
-    let blocks = blocks.map_or(&[][..], |scope| &scope.inputs);
-    uses.filter_map(|used| {
-        let block = blocks.iter().find(|block| block.span == used.span)?;
+    let blocks = project.inputs_of(stack).iter();
+    let inputs = blocks.filter_map(|block| {
+        let mut uses = project.stacks[stack].uses.iter();
+        let source = &uses.find(|it| it.span == block.span)?.stack;
         Some(UsedInput {
             name: &block.name.value,
-            source: project.stacks.find(&used.stack)?,
+            source: project.stacks.find(source)?,
             outputs: used_outputs(&block.value),
         })
-    })
-    .collect()
+    });
+    inputs.collect()
 }
 
 /// Returns the outputs that the value of an input uses; `None` if it may use any.

@@ -353,6 +353,12 @@ impl Project {
         said.unwrap_or(false)
     }
 
+    /// Returns the `input` blocks of a stack, in the order of their files.
+    pub fn inputs_of(&self, stack: StackIndex) -> &[InputBlock] {
+        let scope = self.scopes.get(self.stacks[stack].path.directory());
+        scope.map_or(&[], |scope| &scope.inputs)
+    }
+
     /// Returns the `timeout` and `retry` of a stack, each from the nearest directory that sets it.
     pub fn attempts_of(&self, stack: StackIndex) -> Attempts {
         let mut settings = AttemptSettings::default();

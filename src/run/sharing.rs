@@ -82,12 +82,9 @@ impl<'p> RunInputs<'p> {
         let mut known: BTreeMap<(StackIndex, &'p str), usize> = BTreeMap::new();
         for &stack in stacks {
             let directory = project.stacks[stack].path.directory();
-            let Some(scope) = project.scopes.get(directory) else {
-                continue;
-            };
             let of_stack = inputs.namespaces.of_stack(stack);
             let own = of_stack.of_conditions();
-            for input in &scope.inputs {
+            for input in project.inputs_of(stack) {
                 let text =
                     |expr| evaluate(expr, &own).map(|value| value.as_str().map(str::to_owned));
                 let found = text(&input.from_stack_id).and_then(|id| {
@@ -142,11 +139,6 @@ impl<'p> RunInputs<'p> {
     /// Returns the sources; other methods take or return their positions.
     pub fn sources(&self) -> &[SharedSource<'p>] {
         &self.sources
-    }
-
-    /// Returns whether no stack has inputs.
-    pub fn is_empty(&self) -> bool {
-        self.of_stacks.is_empty()
     }
 
     /// Returns the positions of the sources that a stack needs.

@@ -28,11 +28,8 @@ pub fn add_inputs(project: &mut Project, problems: &mut Vec<Diagnostic>) {
     let by_id = StacksById::new(&project.stacks);
     let mut found: Vec<(StackIndex, StackUse)> = Vec::new();
     let namespaces = ProjectNamespaces::new(project, std::iter::empty());
-    for (index, stack) in project.stacks.iter() {
-        let Some(scope) = project.scopes.get(stack.path.directory()) else {
-            continue;
-        };
-        for input in &scope.inputs {
+    for (index, _) in project.stacks.iter() {
+        for input in project.inputs_of(index) {
             let used = source(project, &namespaces, index, input, &by_id);
             match used {
                 Ok(used) => found.extend(used.map(|used| (index, used))),

@@ -394,3 +394,18 @@ fn export_keeps_the_limits_of_each_engine_for_thousands_of_stacks() {
         }
     }
 }
+
+/// Ten layers of ten stacks of a minute: each layer of jobs starts anew, and workers start once.
+#[test]
+fn export_estimates_its_jobs_and_workers() {
+    let turns: Vec<TurnToPack> = (0..100).map(|it| turn(it, Some(60_000))).collect();
+    let layers = (0..90).flat_map(|from| {
+        let next = (from / 10 + 1) * 10;
+        (next..next + 10).map(move |to| (from, to))
+    });
+    let edges: Vec<(usize, usize)> = layers.collect();
+    let ten = NonZeroUsize::new(10).unwrap();
+    let graph = JobGraph::new(Engine::Github, &turns, &edges, ten, NonZeroUsize::MIN, 0);
+    assert_eq!(graph.takes.as_secs(), 10 * (45 + 60));
+    assert_eq!(graph.with_workers.as_secs(), 45 + 10 * 60);
+}

@@ -20,7 +20,6 @@ use crate::plan::read_outputs::{
     OutputPrinting, OutputSource, lacks_state, no_outputs, prepare, printed, refreshed,
 };
 use crate::plan::stack::PlanStack;
-use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
@@ -74,14 +73,9 @@ impl Context {
         document: Option<&Document>,
     ) -> Result<Option<StackInputs<'c>>> {
         let project = &self.project;
-        let has_inputs = |project: &Project, stack: StackIndex| {
-            let scope = project.scopes.get(project.stacks[stack].path.directory());
-            scope.is_some_and(|scope| !scope.inputs.is_empty())
-        };
-        let stacks = stacks.filter(|stack| has_inputs(project, *stack));
+        let stacks = stacks.filter(|stack| !project.inputs_of(*stack).is_empty());
         let stacks: Vec<StackIndex> = stacks.collect();
-        let mut removed_with = removed.iter();
-        if stacks.is_empty() && !removed_with.any(|it| has_inputs(it.project, it.stack)) {
+        if stacks.is_empty() && removed.iter().all(|it| it.inputs().is_empty()) {
             return Ok(None);
         }
         let drivers = Drivers::new(self, document);
