@@ -1,6 +1,6 @@
 //! How Terraform reads a variable of the environment: as text, or as an expression.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -23,7 +23,9 @@ const TEXT: [&str; 3] = ["string", "number", "bool"];
 /// type `string`, `number` or `bool`. Others are expressions, in which strings have quotes. Leaves out files that
 /// cannot be read or understood.
 pub fn text_variables(root: &Path, module: &Path) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+    // Another file may declare a variable again, without its type.
+    let mut found: BTreeMap<String, bool> = BTreeMap::new();
+    let mut add = |name: String, is_text: bool| *found.entry(name).or_insert(true) &= is_text;
     for entry in fs::read_dir(module).into_iter().flatten().flatten() {
         if !is_terraform(&entry.file_name()) {
             continue;
@@ -35,14 +37,19 @@ pub fn text_variables(root: &Path, module: &Path) -> BTreeSet<String> {
             continue;
         }
         if entry.file_name().as_encoded_bytes().ends_with(b".json") {
-            found.extend(of_json(&text));
+            for (name, is_text) in of_json(&text) {
+                add(name, is_text);
+            }
         } else if let Ok(body) = parse_whole(FileId::UNPLACED, &text) {
-            let variables = body.blocks("variable").filter(|block| is_text(block));
-            let names = variables.filter_map(|block| block.labels.first());
-            found.extend(names.map(|name| name.text.to_string()));
+            for block in body.blocks("variable") {
+                if let Some(name) = block.labels.first() {
+                    add(name.text.to_string(), is_text(block));
+                }
+            }
         }
     }
-    found
+    let texts = found.into_iter().filter(|(_, is_text)| *is_text);
+    texts.map(|(name, _)| name).collect()
 }
 
 fn is_text(variable: &Block) -> bool {
@@ -53,13 +60,15 @@ fn is_text(variable: &Block) -> bool {
     }
 }
 
-fn of_json(text: &str) -> Vec<String> {
+fn of_json(text: &str) -> Vec<(String, bool)> {
     let json: Json = serde_json::from_str(text).unwrap_or_default();
     let variables = json.get("variable").and_then(Json::as_object);
     let is_text = |variable: &Json| match variable.get("type") {
         None => true,
         Some(name) => name.as_str().is_some_and(|name| TEXT.contains(&name)),
     };
-    let texts = variables.into_iter().flatten().filter(|it| is_text(it.1));
-    texts.map(|(name, _)| name.clone()).collect()
+    let variables = variables.into_iter().flatten();
+    variables
+        .map(|(name, it)| (name.clone(), is_text(it)))
+        .collect()
 }

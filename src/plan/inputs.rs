@@ -17,7 +17,7 @@ use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
 use crate::project::sharing::{InputBlock, SharingBackend};
-use crate::project::stack::StackIndex;
+use crate::project::stack::{Stack, StackIndex, StacksById};
 use crate::run::sharing::{InputVariables, RunInputs};
 
 /// The inputs of the stacks of a plan.
@@ -102,6 +102,15 @@ impl<'p> StackInputs<'p> {
             };
             all.of_stacks.insert(PlanStack::Here(stack), Ok(of_stack));
         }
+        let by_id = StacksById::new(&project.stacks);
+        let mut removed_by_id: BTreeMap<String, usize> = BTreeMap::new();
+        for (position, it) in removed.iter().enumerate() {
+            let stack = &it.project.stacks[it.stack];
+            // Old generations have the id of their stack.
+            if let Some(id) = stack.id.as_ref().filter(|_| it.path.generation().is_none()) {
+                removed_by_id.insert(id.value.to_ascii_lowercase(), position);
+            }
+        }
         for (position, it) in removed.iter().enumerate() {
             if it.inputs().is_empty() {
                 continue;
@@ -109,14 +118,18 @@ impl<'p> StackInputs<'p> {
             let mut problems = Vec::new();
             let inputs = RunInputs::find(it.project, &[it.stack], &mut problems);
             let mut source = |stack: StackIndex, backend| {
-                let path = &it.project.stacks[stack].path;
-                let of_removed = || {
-                    let position = removed.iter().position(|other| other.path == path)?;
-                    Some((PlanStack::Removed(position), removed[position].driver))
-                };
-                let found = project.stacks.find(path).map(here).or_else(of_removed);
-                let found = found.ok_or_else(|| format!("`{path}` does not exist any more"))?;
-                Ok(all.add(found, path, backend))
+                // By its id, as in the block: it may have moved.
+                let Stack { id, path, .. } = &it.project.stacks[stack];
+                let id = id.as_ref().map_or("", |id| &id.value);
+                if let Some(stack) = by_id.find(id) {
+                    let path = &project.stacks[stack].path;
+                    return Ok(all.add(here(stack), path, backend));
+                }
+                let removed_with_id = removed_by_id.get(&id.to_ascii_lowercase());
+                let position = *removed_with_id
+                    .ok_or_else(|| format!("no stack has the id of `{path}` any more"))?;
+                let source = (PlanStack::Removed(position), removed[position].driver);
+                Ok(all.add(source, path, backend))
             };
             let sources = inputs.sources().iter();
             let found = match problems.into_iter().next() {

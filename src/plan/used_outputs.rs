@@ -95,9 +95,12 @@ impl<'p> UsedOutputs<'p> {
         let digests = digests.collect();
         let sources: BTreeSet<StackIndex> = inputs.iter().map(|input| input.source).collect();
         let others = sources.into_iter().map(|source| {
-            let mut of_source = inputs.iter().filter(|input| input.source == source);
+            let is_used = |output: &str| {
+                let mut of_source = inputs.iter().filter(|input| input.source == source);
+                of_source.any(|input| input.uses(output))
+            };
             let outputs = self.sources[&source].iter();
-            let others = outputs.filter(|(name, _)| !of_source.any(|input| input.uses(name)));
+            let others = outputs.filter(|(name, _)| !is_used(name));
             let others = others.map(|(name, digest)| (name.clone(), digest.clone()));
             (source, outputs_digest(&others.collect()))
         });
@@ -116,8 +119,8 @@ impl<'p> UsedOutputs<'p> {
     ) -> OutputDifferences<'p> {
         let mut differences = OutputDifferences::default();
         let now = self.of(stack);
-        if !now.inputs.keys().eq(before.inputs.keys()) {
-            // Earlier versions recorded no inputs.
+        if before.inputs.is_empty() {
+            // It had none, or an earlier version recorded it: then this covers all outputs.
             differences.others = self.upstream.of(stack) != before.upstream;
             return differences;
         }

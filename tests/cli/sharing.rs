@@ -247,6 +247,11 @@ fn sharing_quotes_strings_only_where_terraform_reads_an_expression() {
         ("main.tf", "variable \"id\" { type = any }", true),
         ("main.tf", "variable \"id\" { type = set(string) }", true),
         ("main.tf", "variable \"other\" {}", true),
+        (
+            "main.tf",
+            "variable \"id\" { type = any }\nvariable \"id\" {}",
+            true,
+        ),
         ("main.tf", "variable \"id\" {}", false),
         ("main.tf", "variable \"id\" { type = string }", false),
         ("main.tf", "variable \"id\" { type = \"string\" }", false),

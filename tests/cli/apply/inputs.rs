@@ -281,6 +281,39 @@ fn ignored_input_does_not_change_its_stack() {
 }
 
 #[test]
+fn ignored_input_is_left_out_whatever_else_its_source_has() {
+    for value in ["outputs.id", "outputs.zone", "outputs"] {
+        let repository = with_state(&[
+            ("/net", "id = \"net\""),
+            ("/app", "lifecycle { ignore_changes = [input.id] }"),
+        ]);
+        hook(
+            &repository,
+            "outputs",
+            "net",
+            "printf '{\"area\":\"x\",\"id\":\"%s\",\"zone\":\"y\"}' \"$(cat \"$world/$name\")\"; exit\n",
+        );
+        share(&repository, "");
+        let input = input("").replace("outputs.id", value);
+        repository.write("/app/inputs.tm", input);
+        repository.commit();
+        done(&repository, "apply --auto-approve");
+        log(&repository);
+        want(&repository, "/net", "2");
+        done(&repository, "apply --auto-approve");
+        // Where the input does not use it, the changed output counts.
+        let is_ignored = value != "outputs.zone";
+        let plan = done(&repository, "plan");
+        assert!(plan.contains("2 unchanged"), "{value}: {plan}");
+        let n_planned = log(&repository)
+            .iter()
+            .filter(|it| it.as_str() == "plan update app")
+            .count();
+        assert_eq!(n_planned == 0, is_ignored, "{value}");
+    }
+}
+
+#[test]
 fn other_outputs_count_beside_an_ignored_input() {
     let repository = ignoring("input.other");
     want(&repository, "/net", "2");

@@ -38,6 +38,21 @@ fn removal_passes_inputs_on() {
 }
 
 #[test]
+fn removal_finds_a_source_that_has_moved() {
+    let repository = sharing();
+    repository.git("mv net lan");
+    repository.write(
+        "/moved.orch.hcl",
+        "moved {\n  from = \"/net\"\n  to = \"/lan\"\n}\nremoved {\n  from = \"/app\"\n}\n",
+    );
+    repository.write("/lan/object", "net");
+    repository.git("add -A");
+    remove(&repository, "app");
+    done(&repository, &format!("apply {APPROVED}"));
+    assert!(taken(&repository, "seen").contains(&"destroy \"1\"".to_owned()));
+}
+
+#[test]
 fn removal_without_an_input_fails() {
     let repository = sharing();
     remove(&repository, "app");
