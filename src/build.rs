@@ -19,8 +19,8 @@ fn main() {
             println!("cargo::rerun-if-changed={source}");
         }
     }
-    // A position-independent program relocates 250,000 addresses at each start, which doubles its time. Those of Go are
-    // none either.
+    // A position-independent program relocates 250,000 addresses at each start, which doubles its time. Go programs
+    // aren't position-independent by default, either.
     let is = |name, value: &str| env::var(name).is_ok_and(|found| found == value);
     if is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu") {
         println!("cargo::rustc-link-arg-bins=-no-pie");

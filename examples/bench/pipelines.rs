@@ -20,8 +20,11 @@ use crate::repository::{Options, Shape, generate};
 const N_STACKS: usize = 3000;
 const N_RUNNERS: usize = 20;
 
-/// How long a job takes until its first stack, in milliseconds: a checkout, and the providers of a tool.
-const START: u64 = 45_000;
+const ENGINES: [(Engine, &str); 3] = [
+    (Engine::Gitlab, "GitLab"),
+    (Engine::Github, "GitHub"),
+    (Engine::Buildkite, "Buildkite"),
+];
 
 /// Simulates pipelines with the durations of a journal, or made-up ones: half of all stacks take less than 40 s, and
 /// few take many minutes.
@@ -34,8 +37,8 @@ pub(crate) fn tables(journal: Option<&Path>) -> Result<()> {
         "the jobs of {N_STACKS} stacks on {N_RUNNERS} runners, in minutes (wanted: 1.3 times the larger of two bounds: all work spread over the runners, and the longest chain)"
     );
     println!(
-        "{:<26}{:>8}{:>8}{:>8}{:>11}{:>8}",
-        "", "spread", "chain", "jobs", "simulated", "times"
+        "{:<26}{:>8}{:>8}{:>11}{:>8}",
+        "", "bound", "jobs", "simulated", "times"
     );
     for (name, shape, references) in [
         ("nested", Shape::Tree, 0),
@@ -44,67 +47,63 @@ pub(crate) fn tables(journal: Option<&Path>) -> Result<()> {
         ("one tag on all", Shape::Tagged, 0),
     ] {
         let edges = edges(shape, references)?;
-        let durations: Vec<u64> = known.iter().copied().cycle().take(N_STACKS).collect();
-        let spread = durations.iter().sum::<u64>() / N_RUNNERS as u64;
-        let chain = longest_chain(&durations, &edges);
+        let durations: Vec<Duration> = known.iter().copied().cycle().take(N_STACKS).collect();
         let turns = durations
             .iter()
             .enumerate()
             .map(|(number, &duration)| TurnToPack {
                 key: format!("/s{number}"),
-                milliseconds: Some(duration),
+                milliseconds: u64::try_from(duration.as_millis()).ok(),
             });
         let turns: Vec<TurnToPack> = turns.collect();
-        let row = |by: &str, n_jobs: usize, simulated: u64| {
+        let runners = NonZeroUsize::new(N_RUNNERS).context("there are runners")?;
+        let graphs = ENGINES.map(|(engine, by)| {
+            let graph = JobGraph::new(engine, &turns, &edges, runners, NonZeroUsize::MIN, 0);
+            (by, graph)
+        });
+        // A job starts alike on all of them.
+        let start = ENGINES[0].0.start();
+        let bound = graphs[0].1.with_workers.saturating_sub(start);
+        let row = |by: &str, n_jobs: usize, simulated: Duration| {
             println!(
-                "{:<26}{:>8.1}{:>8.1}{:>8}{:>11.1}{:>8.2}",
+                "{:<26}{:>8.1}{:>8}{:>11.1}{:>8.2}",
                 format!("{name}, {by}"),
-                minutes(spread),
-                minutes(chain),
+                minutes(bound),
                 n_jobs,
                 minutes(simulated),
-                minutes(simulated) / minutes(spread.max(chain)),
+                minutes(simulated) / minutes(bound),
             );
         };
-        for (engine, by) in [
-            (Engine::Gitlab, "GitLab"),
-            (Engine::Github, "GitHub"),
-            (Engine::Buildkite, "Buildkite"),
-        ] {
-            let runners = NonZeroUsize::new(N_RUNNERS).context("there are runners")?;
-            let graph = JobGraph::new(engine, &turns, &edges, runners, NonZeroUsize::MIN, 0);
+        for (by, graph) in &graphs {
             let needs: Vec<_> = graph.jobs.iter().map(|job| job.needs.clone()).collect();
             let takes = graph.jobs.iter().map(|job| {
                 let stacks = job.turns.iter().map(|&turn| durations[turn]);
                 stacks
                     .reduce(|a, b| a + b)
-                    .map_or(0, |stacks| START + stacks)
+                    .map_or(Duration::ZERO, |stacks| start + stacks)
             });
-            row(
-                by,
-                graph.jobs.len(),
-                simulate(&needs, &takes.collect::<Vec<_>>()),
-            );
+            let takes: Vec<Duration> = takes.collect();
+            row(by, graph.jobs.len(), simulate(&needs, &takes));
         }
         // They start once, and then take the next stack that may run.
         let ends = edges.iter().map(|edge| edge.0.max(edge.1) + 1);
         let mut takes = durations.clone();
-        takes.resize(ends.max().unwrap_or(0).max(N_STACKS), 0);
+        takes.resize(ends.max().unwrap_or(0).max(N_STACKS), Duration::ZERO);
         let mut needs = vec![Vec::new(); takes.len()];
         for &(earlier, later) in &edges {
             needs[later].push(earlier);
         }
-        row("`orch work`", N_RUNNERS, START + simulate(&needs, &takes));
+        row("`orch work`", N_RUNNERS, start + simulate(&needs, &takes));
     }
     Ok(())
 }
 
-fn minutes(milliseconds: u64) -> f64 {
-    Duration::from_millis(milliseconds).as_secs_f64() / 60.0
+fn minutes(duration: Duration) -> f64 {
+    duration.as_secs_f64() / 60.0
 }
 
 /// Returns the durations of the stacks that have succeeded in a run.
-fn recorded(journal: &Path) -> Result<Vec<u64>> {
+fn recorded(journal: &Path) -> Result<Vec<Duration>> {
     let text = fs::read_to_string(journal)
         .with_context(|| format!("failed to read `{}`", journal.display()))?;
     let lines = text
@@ -112,15 +111,16 @@ fn recorded(journal: &Path) -> Result<Vec<u64>> {
         .filter_map(|line| serde_json::from_str(line).ok());
     let durations = lines.filter_map(|line: serde_json::Value| {
         let is_wanted = line["event"] == "ended" && line["outcome"] == "succeeded";
-        line["elapsed_ms"].as_u64().filter(|_| is_wanted)
+        let elapsed = line["elapsed_ms"].as_u64().filter(|_| is_wanted);
+        elapsed.map(Duration::from_millis)
     });
-    let durations: Vec<u64> = durations.collect();
+    let durations: Vec<Duration> = durations.collect();
     ensure!(!durations.is_empty(), "no stack has succeeded in this run");
     Ok(durations)
 }
 
 /// Returns skewed durations: each is the product of eight random factors.
-fn made_up() -> Vec<u64> {
+fn made_up() -> Vec<Duration> {
     let mut state = 1_u64;
     let mut random = || {
         state = state
@@ -129,7 +129,9 @@ fn made_up() -> Vec<u64> {
         state >> 33
     };
     let mut duration = || (0..8).fold(40_000, |product, _| product * (60 + random() % 90) / 100);
-    (0..N_STACKS).map(|_| duration()).collect()
+    (0..N_STACKS)
+        .map(|_| Duration::from_millis(duration()))
+        .collect()
 }
 
 /// Returns the constraints between the stacks of a generated repository, and of the groups between them.
@@ -157,36 +159,9 @@ fn edges(shape: Shape, references: usize) -> Result<Vec<(usize, usize)>> {
     Ok(edges.collect())
 }
 
-/// Returns how long the longest chain takes.
-fn longest_chain(durations: &[u64], edges: &[(usize, usize)]) -> u64 {
-    let ends = edges.iter().map(|edge| edge.0.max(edge.1) + 1);
-    let n_nodes = ends.max().unwrap_or(0).max(durations.len());
-    let mut after: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
-    let mut n_before = vec![0_usize; n_nodes];
-    for &(earlier, later) in edges {
-        after[earlier].push(later);
-        n_before[later] += 1;
-    }
-    let mut ready: Vec<usize> = (0..n_nodes).filter(|&node| n_before[node] == 0).collect();
-    let mut begin = vec![0_u64; n_nodes];
-    let mut longest = 0;
-    while let Some(node) = ready.pop() {
-        let end = begin[node] + durations.get(node).copied().unwrap_or(0);
-        longest = longest.max(end);
-        for &later in &after[node] {
-            begin[later] = begin[later].max(end);
-            n_before[later] -= 1;
-            if n_before[later] == 0 {
-                ready.push(later);
-            }
-        }
-    }
-    longest
-}
-
 /// Returns when the last job ends, if a free runner takes the first job in the pipeline that may start. Jobs that take
 /// no time need no runner.
-fn simulate(needs: &[Vec<usize>], takes: &[u64]) -> u64 {
+fn simulate(needs: &[Vec<usize>], takes: &[Duration]) -> Duration {
     let mut n_needs: Vec<usize> = needs.iter().map(Vec::len).collect();
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
     for (job, before) in needs.iter().enumerate() {
@@ -195,14 +170,14 @@ fn simulate(needs: &[Vec<usize>], takes: &[u64]) -> u64 {
         }
     }
     let mut ready: BTreeSet<usize> = (0..needs.len()).filter(|&job| n_needs[job] == 0).collect();
-    let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let mut running: BinaryHeap<Reverse<(Duration, usize)>> = BinaryHeap::new();
     let mut n_free = N_RUNNERS;
-    let mut now = 0;
+    let mut now = Duration::ZERO;
     loop {
         let mut next = ready.iter().copied();
-        if let Some(job) = next.find(|&job| n_free > 0 || takes[job] == 0) {
+        if let Some(job) = next.find(|&job| n_free > 0 || takes[job].is_zero()) {
             ready.remove(&job);
-            n_free -= usize::from(takes[job] > 0);
+            n_free -= usize::from(!takes[job].is_zero());
             running.push(Reverse((now + takes[job], job)));
             continue;
         }
@@ -210,7 +185,7 @@ fn simulate(needs: &[Vec<usize>], takes: &[u64]) -> u64 {
             return now;
         };
         now = end;
-        n_free += usize::from(takes[job] > 0);
+        n_free += usize::from(!takes[job].is_zero());
         for &later in &after[job] {
             n_needs[later] -= 1;
             if n_needs[later] == 0 {

@@ -59,7 +59,7 @@ impl IgnoreRule {
         };
         for input in inputs {
             match &input.value {
-                // It is a matter of recorded outputs.
+                // Digests of outputs decide about it, not files.
                 IgnoredInput::Input(_) => {}
                 IgnoredInput::Variable(name) => {
                     rule.variables.insert(name.clone());

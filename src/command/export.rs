@@ -290,7 +290,7 @@ impl Context {
     fn note_workers(&self, wanted: NonZeroUsize, graph: &JobGraph) {
         if graph.takes > graph.with_workers * 2 {
             self.notices.note(&format!(
-                "by the durations of earlier runs, these jobs take about {}; with `--workers {wanted}` it would be about {}",
+                "by the durations of earlier runs, these jobs take about {}, and with `--workers {wanted}` about {}",
                 duration::show(graph.takes),
                 duration::show(graph.with_workers)
             ));

@@ -37,7 +37,7 @@ pub use self::outputs::{BadOutputs, Outputs, are_incomparable};
 pub use self::completeness::IncompletePlan;
 pub use self::plan_file::{ToolPlan, digest_of_file, read_tool_plan};
 pub use self::terraform::{BadPlan, read_plan};
-pub use self::variables::text_variables;
+pub use self::variables::ModuleVariables;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {

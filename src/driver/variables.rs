@@ -1,8 +1,8 @@
 //! How Terraform reads a variable of the environment: as text, or as an expression.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::{fs, io};
 
 use serde_json::Value as Json;
 
@@ -19,37 +19,73 @@ const FILE: SizeLimit = SizeLimit {
 /// The types whose values Terraform takes as text.
 const TEXT: [&str; 3] = ["string", "number", "bool"];
 
-/// Returns the variables of a module that Terraform takes as text from `TF_VAR_…`: those without a type, or with the
-/// type `string`, `number` or `bool`. Others are expressions, in which strings have quotes. Leaves out files that
-/// cannot be read or understood.
-pub fn text_variables(root: &Path, module: &Path) -> BTreeSet<String> {
-    // Another file may declare a variable again, without its type.
-    let mut found: BTreeMap<String, bool> = BTreeMap::new();
-    let mut add = |name: String, is_text: bool| *found.entry(name).or_insert(true) &= is_text;
-    for entry in fs::read_dir(module).into_iter().flatten().flatten() {
-        if !is_terraform(&entry.file_name()) {
-            continue;
-        }
-        let Ok(text) = read_text(&entry.path(), false, Some(root), &FILE) else {
-            continue;
+/// The variables that the Terraform files of a directory declare.
+#[derive(Debug, Default)]
+pub struct ModuleVariables {
+    /// For each, whether Terraform takes its `TF_VAR_…` as text.
+    declared: BTreeMap<String, bool>,
+    /// A file that cannot be read or understood, or the directory if it cannot be read.
+    unknown: Option<String>,
+}
+
+impl ModuleVariables {
+    pub fn read(root: &Path, module: &Path) -> Self {
+        let mut variables = ModuleVariables::default();
+        let entries: io::Result<Vec<_>> = fs::read_dir(module).and_then(Iterator::collect);
+        let Ok(entries) = entries else {
+            variables.unknown = Some(module.display().to_string());
+            return variables;
         };
-        if !text.contains("variable") {
-            continue;
-        }
-        if entry.file_name().as_encoded_bytes().ends_with(b".json") {
-            for (name, is_text) in of_json(&text) {
-                add(name, is_text);
+        for entry in entries {
+            let name = entry.file_name();
+            if is_terraform(&name) && variables.add_file(root, &entry.path()).is_none() {
+                variables.unknown = Some(name.to_string_lossy().into_owned());
             }
-        } else if let Ok(body) = parse_whole(FileId::UNPLACED, &text) {
+        }
+        variables
+    }
+
+    /// Returns whether Terraform takes a variable as text: if it has no type, or the type `string`, `number` or
+    /// `bool`. Others are expressions, in which strings have quotes; so are those that are not declared.
+    ///
+    /// # Errors
+    ///
+    /// The name of a file that may declare it, and that cannot be read or understood.
+    pub fn is_text(&self, name: &str) -> Result<bool, &str> {
+        match (self.declared.get(name), &self.unknown) {
+            (Some(is_text), _) => Ok(*is_text),
+            (None, Some(file)) => Err(file),
+            (None, None) => Ok(false),
+        }
+    }
+
+    /// Adds the variables of a file; `None` if it cannot be read or understood.
+    fn add_file(&mut self, root: &Path, file: &Path) -> Option<()> {
+        let text = read_text(file, false, Some(root), &FILE).ok()?;
+        if !text.contains("variable") {
+            return Some(());
+        }
+        if file.as_os_str().as_encoded_bytes().ends_with(b".json") {
+            let json: Json = serde_json::from_str(&text).ok()?;
+            let variables = json.get("variable").and_then(Json::as_object);
+            for (name, variable) in variables.into_iter().flatten() {
+                self.add(name, is_text_json(variable));
+            }
+        } else {
+            let body = parse_whole(FileId::UNPLACED, &text).ok()?;
             for block in body.blocks("variable") {
                 if let Some(name) = block.labels.first() {
-                    add(name.text.to_string(), is_text(block));
+                    self.add(&name.text, is_text(block));
                 }
             }
         }
+        Some(())
     }
-    let texts = found.into_iter().filter(|(_, is_text)| *is_text);
-    texts.map(|(name, _)| name).collect()
+
+    /// Adds a variable. Another file may declare it again, without its type.
+    fn add(&mut self, name: &str, is_text: bool) {
+        *self.declared.entry(name.to_owned()).or_insert(true) &= is_text;
+    }
 }
 
 fn is_text(variable: &Block) -> bool {
@@ -60,15 +96,9 @@ fn is_text(variable: &Block) -> bool {
     }
 }
 
-fn of_json(text: &str) -> Vec<(String, bool)> {
-    let json: Json = serde_json::from_str(text).unwrap_or_default();
-    let variables = json.get("variable").and_then(Json::as_object);
-    let is_text = |variable: &Json| match variable.get("type") {
+fn is_text_json(variable: &Json) -> bool {
+    match variable.get("type") {
         None => true,
         Some(name) => name.as_str().is_some_and(|name| TEXT.contains(&name)),
-    };
-    let variables = variables.into_iter().flatten();
-    variables
-        .map(|(name, it)| (name.clone(), is_text(it)))
-        .collect()
+    }
 }

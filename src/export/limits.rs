@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// Returns how long a job takes to start, roughly: a checkout, and the providers of a tool.
-    pub(super) fn start(self) -> Duration {
+    pub fn start(self) -> Duration {
         match self {
             Engine::Gitlab | Engine::Github | Engine::Buildkite => Duration::from_secs(45),
             Engine::Make => Duration::from_millis(50),

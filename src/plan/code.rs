@@ -1,43 +1,11 @@
-//! The stacks of a plan and where their commands come from: this commit, or for removed stacks an
-//! older one.
+//! Where the commands of a plan's stacks come from: this commit, or for removed stacks an older one.
 
-use super::inputs::{StackAtCommit, StackInputs};
-use super::stack::PlanStack;
-use crate::driver::Driver;
+use super::inputs::StackInputs;
+use super::stack::{PlanStack, RemovedCode, StackCode};
 use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::{Stack, StackIndex};
-
-#[derive(Debug, Clone, Copy)]
-pub struct StackCode<'a, 'p> {
-    pub project: &'p Project,
-    pub environments: &'a Environments<'p>,
-}
-
-/// A removed stack, or an old generation of a stack.
-#[derive(Debug, Clone, Copy)]
-pub struct RemovedCode<'a, 'p> {
-    /// In the project of a commit that still has the stack.
-    pub code: StackCode<'a, 'p>,
-    pub stack: StackIndex,
-    /// The path to destroy: the stack's, or that of one of its generations.
-    pub path: &'a StackPath,
-    pub driver: Driver<'p>,
-    /// The recorded workspace of its tool, unless it is the default.
-    pub workspace: Option<&'a str>,
-}
-
-impl<'a, 'p> RemovedCode<'a, 'p> {
-    pub fn at_commit(&self) -> StackAtCommit<'a, 'p> {
-        StackAtCommit {
-            project: self.code.project,
-            stack: self.stack,
-            path: self.path,
-            driver: self.driver,
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 pub struct PlanCode<'a, 'p> {

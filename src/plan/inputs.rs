@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::rc::Rc;
 
-use super::stack::PlanStack;
+use super::stack::{PlanStack, RemovedCode};
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words};
 use crate::language::value::Value;
 use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
-use crate::project::sharing::{InputBlock, SharingBackend};
+use crate::project::sharing::SharingBackend;
 use crate::project::stack::{Stack, StackIndex, StacksById};
 use crate::run::sharing::{InputVariables, RunInputs};
 
@@ -42,21 +42,6 @@ pub struct InputSource<'p> {
     words: &'p [String],
 }
 
-/// A removed stack, in the project of a commit that still has it.
-#[derive(Debug, Clone, Copy)]
-pub struct StackAtCommit<'a, 'p> {
-    pub project: &'p Project,
-    pub stack: StackIndex,
-    pub path: &'a StackPath,
-    pub driver: Driver<'p>,
-}
-
-impl<'p> StackAtCommit<'_, 'p> {
-    pub fn inputs(&self) -> &'p [InputBlock] {
-        self.project.inputs_of(self.stack)
-    }
-}
-
 #[derive(Debug)]
 struct InputsOfStack<'p> {
     /// Of the project that has the stack, which may be that of an earlier commit.
@@ -76,7 +61,7 @@ impl<'p> StackInputs<'p> {
     pub fn find(
         project: &'p Project,
         stacks: &[StackIndex],
-        removed: &[StackAtCommit<'_, 'p>],
+        removed: &[RemovedCode<'_, 'p>],
         driver: impl Fn(StackIndex) -> Option<Driver<'p>>,
         problems: &mut Vec<Diagnostic>,
     ) -> Self {
@@ -105,7 +90,7 @@ impl<'p> StackInputs<'p> {
         let by_id = StacksById::new(&project.stacks);
         let mut removed_by_id: BTreeMap<String, usize> = BTreeMap::new();
         for (position, it) in removed.iter().enumerate() {
-            let stack = &it.project.stacks[it.stack];
+            let stack = &it.code.project.stacks[it.stack];
             // Old generations have the id of their stack.
             if let Some(id) = stack.id.as_ref().filter(|_| it.path.generation().is_none()) {
                 removed_by_id.insert(id.value.to_ascii_lowercase(), position);
@@ -116,10 +101,10 @@ impl<'p> StackInputs<'p> {
                 continue;
             }
             let mut problems = Vec::new();
-            let inputs = RunInputs::find(it.project, &[it.stack], &mut problems);
+            let inputs = RunInputs::find(it.code.project, &[it.stack], &mut problems);
             let mut source = |stack: StackIndex, backend| {
                 // By its id, as in the block: it may have moved.
-                let Stack { id, path, .. } = &it.project.stacks[stack];
+                let Stack { id, path, .. } = &it.code.project.stacks[stack];
                 let id = id.as_ref().map_or("", |id| &id.value);
                 if let Some(stack) = by_id.find(id) {
                     let path = &project.stacks[stack].path;

@@ -113,6 +113,10 @@ impl Upstream {
 
     /// Returns the combined digest of the outputs that a stack is applied with.
     pub fn of(&mut self, stack: StackIndex) -> String {
+        hex(self.sum(stack))
+    }
+
+    fn sum(&mut self, stack: StackIndex) -> DigestSum {
         let mut open = vec![stack.get()];
         while let Some(&node) = open.last() {
             if self.before[node].is_some() {
@@ -132,21 +136,17 @@ impl Upstream {
                 self.before[node] = Some(sum);
             }
         }
-        hex(self.before[stack.get()].unwrap_or_default())
+        self.before[stack.get()].expect("it was just computed")
     }
 
-    /// Like [`Self::of`], with other digests of direct predecessors, where they have outputs. What reaches the stack
-    /// through a group stays as it is.
+    /// Like [`Self::of`], but with `others` instead of the digests of direct predecessors that have outputs. Outputs
+    /// that also reach the stack through a group still count there.
     pub fn replacing(
         &mut self,
         stack: StackIndex,
         others: &BTreeMap<StackIndex, String>,
     ) -> String {
-        let whole = self.of(stack);
-        if others.is_empty() {
-            return whole;
-        }
-        let mut sum = self.before[stack.get()].unwrap_or_default();
+        let mut sum = self.sum(stack);
         for predecessor in self.backward.successors(stack.get()) {
             let node = predecessor.node as usize;
             let own = self.own.get(node).and_then(Option::as_ref);

@@ -5,21 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::upstream::{Upstream, outputs_digest};
-use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::state::UsedDigests;
 use crate::selection::graph::Graph;
-
-/// The name of the outputs in the value of an input.
-const OUTPUTS: &str = "outputs";
 
 #[derive(Debug)]
 pub struct UsedOutputs<'p> {
     project: &'p Project,
     upstream: Upstream,
     inputs: BTreeMap<StackIndex, Vec<UsedInput<'p>>>,
-    /// The outputs of the stacks that inputs come from.
+    /// The outputs of the stacks that inputs come from; none if unknown, as in `upstream`.
     sources: BTreeMap<StackIndex, BTreeMap<String, String>>,
 }
 
@@ -34,9 +30,9 @@ struct UsedInput<'p> {
 /// What differs from the outputs that a stack was applied with.
 #[derive(Debug, Default)]
 pub struct OutputDifferences<'p> {
-    /// The inputs that use changed outputs, each with the stack that has them.
+    /// The inputs that use changed outputs and count, each with the stack that has these outputs.
     pub inputs: Vec<(&'p str, StackIndex)>,
-    /// Those of them that `ignore_changes` leaves out.
+    /// The inputs that use changed outputs and that `ignore_changes` leaves out.
     pub ignored: Vec<&'p str>,
     /// Whether other outputs have changed.
     pub others: bool,
@@ -66,11 +62,12 @@ impl<'p> UsedOutputs<'p> {
             .filter(|(_, inputs)| !inputs.is_empty())
             .collect();
         let sources = inputs.values().flatten().map(|input| input.source);
-        let sources = sources.map(|source| (source, outputs(source).cloned().unwrap_or_default()));
+        let sources: BTreeSet<StackIndex> = sources.collect();
+        let of_source = |source| (source, outputs(source).cloned().unwrap_or_default());
         UsedOutputs {
             project,
             upstream: Upstream::new(graph, stacks, own.collect()),
-            sources: sources.collect(),
+            sources: sources.into_iter().map(of_source).collect(),
             inputs,
         }
     }
@@ -120,7 +117,7 @@ impl<'p> UsedOutputs<'p> {
         let mut differences = OutputDifferences::default();
         let now = self.of(stack);
         if before.inputs.is_empty() {
-            // It had none, or an earlier version recorded it: then this covers all outputs.
+            // The stack had no inputs, or an earlier version recorded it: its digest covers all outputs.
             differences.others = self.upstream.of(stack) != before.upstream;
             return differences;
         }
@@ -162,37 +159,8 @@ fn inputs(project: &Project, stack: StackIndex) -> Vec<UsedInput<'_>> {
         Some(UsedInput {
             name: &block.name.value,
             source: project.stacks.find(source)?,
-            outputs: used_outputs(&block.value),
+            outputs: block.outputs(),
         })
     });
     inputs.collect()
-}
-
-/// Returns the outputs that the value of an input uses; `None` if it may use any.
-fn used_outputs(value: &Expr) -> Option<BTreeSet<&str>> {
-    let is_outputs =
-        |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if &**name == OUTPUTS);
-    let mut names = BTreeSet::new();
-    let (mut n_all, mut n_named) = (0, 0);
-    value.each(&mut |expr| {
-        if is_outputs(expr) {
-            n_all += 1;
-        }
-        let ExprKind::Traversal(base, steps) = &expr.kind else {
-            return;
-        };
-        let name = match steps.first().map(|step| &step.kind) {
-            Some(TraversalStepKind::Attribute(name)) => name,
-            Some(TraversalStepKind::Index(index)) => match &index.kind {
-                ExprKind::String(name) => name,
-                _ => return,
-            },
-            _ => return,
-        };
-        if is_outputs(base) {
-            n_named += 1;
-            names.insert(&**name);
-        }
-    });
-    (n_all == n_named).then_some(names)
 }

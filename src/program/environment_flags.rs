@@ -34,7 +34,7 @@ const RUN: [(&str, &str); 9] = [
 /// The flags with an optional value, which is a switch.
 const SWITCHES: [&str; 1] = ["continue_on_error"];
 
-/// Returns whether a variable is set.
+/// Returns whether any of the variables is set.
 pub(crate) fn is_any_set() -> bool {
     let mut all = CHDIR.iter().chain(&SELECTION).chain(&RUN);
     all.any(|(_, variable)| is_set(variable))

@@ -369,7 +369,7 @@ impl Project {
     }
 }
 
-/// Returns the threads that read, parse and evaluate. They start with the first use.
+/// Returns the threads that read, parse and evaluate. They start on first use.
 pub(crate) fn pool() -> Result<&'static ThreadPool, ThreadPoolBuildError> {
     static POOL: OnceLock<ThreadPool> = OnceLock::new();
     if let Some(pool) = POOL.get() {

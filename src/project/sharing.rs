@@ -3,9 +3,11 @@
 //! This module knows neither the stacks that an input names nor any values. `output` blocks are only
 //! checked: they matter to the code that Terramate generates.
 
+use std::collections::BTreeSet;
+
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
-use crate::language::syntax::{Attribute, Block, Expr, ExprKind, is_identifier};
+use crate::language::syntax::{Attribute, Block, Expr, ExprKind, TraversalStepKind, is_identifier};
 use crate::language::value::Value;
 use crate::project::blocks::{elements, no_blocks, string, unlisted_attribute, value, wrong_type};
 use crate::source::{Span, Spanned};
@@ -15,6 +17,9 @@ pub(crate) const INPUT: &str = "input";
 pub(crate) const OUTPUT: &str = "output";
 
 pub(crate) const SHARING_BACKEND: &str = "sharing_backend";
+
+/// The name of the outputs in the value of an input.
+pub const OUTPUTS: &str = "outputs";
 
 /// The only kind of a backend.
 const TERRAFORM: &str = "terraform";
@@ -44,6 +49,37 @@ pub struct InputBlock {
     /// The value where the other stack has no outputs yet.
     pub mock: Option<Expr>,
     pub span: Span,
+}
+
+impl InputBlock {
+    /// Returns the outputs that the value uses; `None` if it may use any.
+    pub fn outputs(&self) -> Option<BTreeSet<&str>> {
+        let is_outputs =
+            |expr: &Expr| matches!(&expr.kind, ExprKind::Variable(name) if &**name == OUTPUTS);
+        let mut names = BTreeSet::new();
+        let (mut n_all, mut n_named) = (0, 0);
+        self.value.each(&mut |expr| {
+            if is_outputs(expr) {
+                n_all += 1;
+            }
+            let ExprKind::Traversal(base, steps) = &expr.kind else {
+                return;
+            };
+            let name = match steps.first().map(|step| &step.kind) {
+                Some(TraversalStepKind::Attribute(name)) => name,
+                Some(TraversalStepKind::Index(index)) => match &index.kind {
+                    ExprKind::String(name) => name,
+                    _ => return,
+                },
+                _ => return,
+            };
+            if is_outputs(base) {
+                n_named += 1;
+                names.insert(&**name);
+            }
+        });
+        (n_all == n_named).then_some(names)
+    }
 }
 
 /// Which attributes a block has, and which it needs.

@@ -20,7 +20,7 @@ use super::request::TaskFinder;
 use super::state::Findings;
 use super::turn::{Step, TurnIndex};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::driver::text_variables;
+use crate::driver::ModuleVariables;
 use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate};
 use crate::language::function::from_json;
 use crate::language::syntax::Expr;
@@ -29,15 +29,12 @@ use crate::project::Project;
 use crate::project::attempt::ExitCodes;
 use crate::project::environment::Environment;
 use crate::project::namespaces::ProjectNamespaces;
-use crate::project::sharing::{InputBlock, SharingBackend};
+use crate::project::sharing::{InputBlock, OUTPUTS, SharingBackend};
 use crate::project::stack::{StackIndex, StacksById};
 use crate::record::journal::Sharing;
 
 /// The largest size of the outputs of a stack.
 const MAX_BYTES: u64 = 16 << 20;
-
-/// The name of the outputs in the value of an input.
-const OUTPUTS: &str = "outputs";
 
 /// The inputs of the stacks of a run.
 #[derive(Debug)]
@@ -169,7 +166,7 @@ impl<'p> RunInputs<'p> {
         let own = namespaces.of_conditions();
         let directory = self.project.stacks[stack].path.directory();
         let directory = directory.to_host(&self.project.root);
-        let texts = LazyCell::new(|| text_variables(&self.project.root, &directory));
+        let declared = LazyCell::new(|| ModuleVariables::read(&self.project.root, &directory));
         let mut found = InputVariables::default();
         for (input, position) in self.of_stacks.get(&stack).into_iter().flatten() {
             let name = &input.name.value;
@@ -191,7 +188,15 @@ impl<'p> RunInputs<'p> {
                 }
                 (Err(why), _) => return Err(no_value(&why)),
             };
-            let text = value.as_str().filter(|_| texts.contains(name));
+            let text = match value.as_str() {
+                Some(text) => declared
+                    .is_text(name)
+                    .map(|is_text| is_text.then_some(text)),
+                None => Ok(None),
+            };
+            let text = text.map_err(|file| {
+                no_value(&format!("`{file}`, which may declare it, cannot be read"))
+            })?;
             let text = text.map_or_else(|| to_hcl(&value), str::to_owned);
             found.variables.insert(format!("TF_VAR_{name}"), Some(text));
         }

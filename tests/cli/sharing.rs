@@ -278,3 +278,19 @@ fn sharing_quotes_strings_only_where_terraform_reads_an_expression() {
         fs::remove_file(sandbox.path(&file)).unwrap();
     }
 }
+
+#[test]
+fn sharing_fails_a_stack_whose_variables_are_unknown() {
+    let sandbox = Sandbox::new(PROJECT);
+    sandbox.write("/web/main.tf", "variable \"id\" {\n");
+    let output = sandbox.orch(&format!("{RUN} sh run.sh"));
+    assert_eq!(output.code(), 1, "{output}");
+    let why = "the input `id` has no value: `main.tf`, which may declare it, cannot be read";
+    assert!(output.stderr.contains(why), "{output}");
+    assert_eq!(got(&sandbox, "/web"), "");
+    // Another file declares it.
+    sandbox.write("/web/variables.tf", "variable \"id\" {}\n");
+    let output = sandbox.orch(&format!("{RUN} sh run.sh"));
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(got(&sandbox, "/web"), "web-vpc-s3cret\n");
+}

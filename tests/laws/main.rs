@@ -55,4 +55,5 @@ mod tree;
 mod triggers;
 mod turns;
 mod upstream;
+mod used_outputs;
 mod why;

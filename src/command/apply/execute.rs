@@ -21,10 +21,10 @@ use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::DestroyedResources;
 use crate::plan::apply::{self, ApplyOptions, ApplyProject, ApplyStack};
-use crate::plan::code::{PlanCode, RemovedCode};
+use crate::plan::code::PlanCode;
 use crate::plan::inputs::StackInputs;
 use crate::plan::planner::{Commits, Protections};
-use crate::plan::stack::PlanStack;
+use crate::plan::stack::{PlanStack, RemovedCode};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
 use crate::plan::verify::{RemainingWork, used_outputs};
 use crate::printable::{count, printable};
@@ -503,9 +503,7 @@ impl Apply<'_> {
         let others = context.project.stacks.iter().map(|(stack, _)| stack);
         let all = acting().filter_map(PlanStack::here);
         let all = all.chain(others.filter(|_| may_add));
-        let removed = removed.iter().map(RemovedCode::at_commit);
-        let removed: Vec<_> = removed.collect();
-        let inputs = context.stack_inputs(all, &removed, document)?;
+        let inputs = context.stack_inputs(all, removed, document)?;
         if let Some(inputs) = &inputs {
             context.init_sources(&self.tools(), self.jobs, inputs, acting())?;
         }

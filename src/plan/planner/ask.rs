@@ -16,9 +16,9 @@ use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::PLAN_FILE;
 use crate::plan::ask::{self, AskOptions, ToolQuestion};
-use crate::plan::code::{PlanCode, RemovedCode};
+use crate::plan::code::PlanCode;
 use crate::plan::inputs::KnownOutputs;
-use crate::plan::stack::PlanStack;
+use crate::plan::stack::{PlanStack, RemovedCode};
 use crate::record::logs::LogReader;
 use crate::run::event::{Ending, Outcome};
 use crate::run::execute::Task;
@@ -36,7 +36,7 @@ pub struct AskedTools {
     folder: Option<PrivateFolder>,
     /// The outputs that were read for inputs.
     outputs: KnownOutputs,
-    /// The inputs whose mocks stacks were planned with.
+    /// The inputs that were planned with mocks, by stack.
     mocked: BTreeMap<StackPath, Vec<String>>,
 }
 
@@ -138,7 +138,7 @@ impl AskedTools {
         }
     }
 
-    /// Returns the inputs whose mocks a stack was planned with.
+    /// Returns the inputs of a stack that were planned with mocks.
     pub fn mocked(&self, stack: &StackPath) -> &[String] {
         self.mocked.get(stack).map_or(&[], Vec::as_slice)
     }

@@ -13,13 +13,13 @@ use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::plan::ask::{AskOptions, NoAnswer, folder_of};
 use crate::plan::checks::{Checker, StackOutputs};
-use crate::plan::code::{PlanCode, RemovedCode};
+use crate::plan::code::PlanCode;
 use crate::plan::commands::OUTPUTS_FILE;
-use crate::plan::inputs::{KnownOutputs, StackAtCommit, StackInputs};
+use crate::plan::inputs::{KnownOutputs, StackInputs};
 use crate::plan::read_outputs::{
     OutputPrinting, OutputSource, lacks_state, no_outputs, prepare, printed, refreshed,
 };
-use crate::plan::stack::PlanStack;
+use crate::plan::stack::{PlanStack, RemovedCode};
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
@@ -64,12 +64,12 @@ impl<'c, 'l> OutputReader<'c, 'l> {
 }
 
 impl Context {
-    /// Finds the inputs of some stacks and of removed ones, in the projects of their code; `None` if they have none.
+    /// Finds the inputs of some stacks and of removed ones; `None` if they have none.
     /// Fails if the backend or the stack of an input does not exist.
     pub fn stack_inputs<'c>(
         &'c self,
         stacks: impl Iterator<Item = StackIndex>,
-        removed: &[StackAtCommit<'_, 'c>],
+        removed: &[RemovedCode<'_, 'c>],
         document: Option<&Document>,
     ) -> Result<Option<StackInputs<'c>>> {
         let project = &self.project;
@@ -131,9 +131,8 @@ impl<'c> OutputReader<'c, '_> {
         let PrintedOutputs { folder, ended } = self.print(sources, &[])?;
         for (number, ended) in ended {
             let source = &sources[number];
-            let Some(stack) = source.stack.here() else {
-                continue;
-            };
+            let stack = source.stack.here();
+            let stack = stack.expect("conditions use stacks of this commit");
             let is_refreshed = matches!(source.printing, OutputPrinting::Refresh);
             let folder = folder_of(folder.path(), number);
             let values = ended.map(|()| {
@@ -173,11 +172,9 @@ impl<'c> OutputReader<'c, '_> {
         'c: 'p,
     {
         let context: &'p Context = self.context;
-        let removed = codes.iter().map(RemovedCode::at_commit);
-        let removed: Vec<StackAtCommit<'_, 'p>> = removed.collect();
         let stacks: Vec<PlanStack> = stacks.collect();
         let here = stacks.iter().filter_map(|stack| stack.here());
-        let found = context.stack_inputs(here, &removed, self.document)?;
+        let found = context.stack_inputs(here, codes, self.document)?;
         let Some(inputs) = found else {
             return Ok(BTreeMap::new());
         };

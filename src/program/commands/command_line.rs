@@ -99,7 +99,7 @@ struct TerramateFlags {
 /// The command line with the flags of all commands.
 pub(crate) type WholeCli = Cli<false>;
 
-/// The command line with the flags of the command that is used.
+/// The command line with the flags of only the command that is used.
 pub(crate) type LateCli = Cli<true>;
 
 /// Parses the command line.
@@ -129,12 +129,13 @@ fn parse_words(words: &[OsString]) -> Result<LateCli, Error> {
         let matches = command.try_get_matches_from_mut(words)?;
         LateCli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     };
-    // Messages and the help need all flags, and so do variables.
-    let first = (!is_any_set()).then(|| parse(LateCli::command()));
-    match first {
-        Some(Ok(cli)) => Ok(cli),
-        _ => parse(with_environment(WholeCli::command())),
+    // Variables, messages and the help need the flags of all commands.
+    if !is_any_set()
+        && let Ok(cli) = parse(LateCli::command())
+    {
+        return Ok(cli);
     }
+    parse(with_environment(WholeCli::command()))
 }
 
 /// Puts a space before an expression that begins with a minus, so that it is not parsed as a flag.

@@ -1,10 +1,11 @@
-//! Commands whose flags clap learns only if they are used: to build those of all takes longer than many commands.
+//! Builds the flags of a command only when the command is used. Building those of all commands takes longer than many
+//! commands do.
 
 use std::ops::Deref;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The arguments of a command, which clap learns late or at once.
+/// The arguments of a command. If `IS_LATE`, their flags are built only when the command is used.
 #[derive(Debug)]
 pub(crate) struct Late<A, const IS_LATE: bool>(Box<A>);
 
