@@ -1,5 +1,6 @@
 //! A run from its beginning to its end, for every command that runs something.
 
+use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -107,7 +108,7 @@ impl<'c> RunSession<'c> {
     }
 
     /// Puts steps before the commands of turns; see [`StartedRun::preceded`].
-    pub(super) fn precede(&mut self, steps: Vec<Vec<(Step, Task)>>) {
+    pub(super) fn precede(&mut self, steps: HashMap<StackPath, Vec<(Step, Task)>>) {
         let begun = self.begun.take().expect("the run continues");
         self.begun = Some(begun.preceded(steps));
     }

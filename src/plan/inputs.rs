@@ -174,16 +174,16 @@ impl<'p> StackInputs<'p> {
         &self.sources[position]
     }
 
-    /// Evaluates the inputs of a stack from the known outputs of its sources; `None` if it has none. `may_mock`
-    /// returns whether mocks may replace the outputs of a stack.
+    /// Evaluates the inputs of a stack; `None` if it has none. `outputs` returns the outputs of the source at a
+    /// position, or why they cannot be used; `may_mock` returns whether mocks may replace those of a stack.
     ///
     /// # Errors
     ///
     /// Why an input has no value. No value is in the message.
-    pub fn variables(
+    pub fn variables<'v>(
         &self,
         stack: PlanStack,
-        known: &KnownOutputs,
+        outputs: impl Fn(usize) -> Result<&'v Value, &'v str>,
         may_mock: impl Fn(PlanStack) -> bool,
     ) -> Option<Result<InputVariables, String>> {
         let it = match self.of_stacks.get(&stack)? {
@@ -193,11 +193,7 @@ impl<'p> StackInputs<'p> {
         if it.inputs.needed(it.stack).is_empty() {
             return None;
         }
-        let outputs = |position: usize| match known.0.get(&self.key(it.positions[position])) {
-            Some(Ok(outputs)) => Ok(outputs),
-            Some(Err(why)) => Err(why.as_str()),
-            None => Err("they were not read"),
-        };
+        let outputs = |position: usize| outputs(it.positions[position]);
         let may_mock = |position: usize| may_mock(self.sources[it.positions[position]].stack);
         Some(it.inputs.variables(it.stack, outputs, may_mock))
     }
@@ -209,10 +205,15 @@ impl<'p> StackInputs<'p> {
 }
 
 impl KnownOutputs {
-    /// Returns whether the outputs of a source are known.
-    pub fn has(&self, inputs: &StackInputs<'_>, position: usize) -> bool {
-        let known = self.0.get(&inputs.key(position));
-        known.is_some_and(Result::is_ok)
+    /// Returns the outputs of a source.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be used.
+    pub fn get(&self, inputs: &StackInputs<'_>, position: usize) -> Result<&Value, &str> {
+        let outputs = self.0.get(&inputs.key(position));
+        let outputs = outputs.ok_or("they were not read")?;
+        outputs.as_ref().map_err(String::as_str)
     }
 
     /// Returns whether a source was read, whether or not it has outputs.
@@ -234,10 +235,5 @@ impl KnownOutputs {
         let mut of_stack = self.0.iter().filter(|((of, _), _)| *of == stack);
         of_stack
             .all(|(_, outputs)| matches!(outputs, Ok(Value::Object(fields)) if fields.is_empty()))
-    }
-
-    /// Forgets the outputs of a stack that has changed.
-    pub fn forget(&mut self, stack: PlanStack) {
-        self.0.retain(|(of, _), _| *of != stack);
     }
 }

@@ -13,6 +13,11 @@ use super::workflow::TurnFacts;
 
 /// Decides during a run.
 pub trait Director {
+    /// Returns whether a step cannot start yet; see [`Executor::is_held`].
+    fn is_held(&mut self, _step: &UpcomingStep<'_>) -> bool {
+        false
+    }
+
     /// Returns whether there is anything to do in a step that is about to start.
     ///
     /// # Errors
@@ -56,6 +61,13 @@ pub(super) struct DirectedExecutor<'a, 'd, E> {
 
 impl<E: Executor> Executor for DirectedExecutor<'_, '_, E> {
     type Command = E::Command;
+
+    fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
+        match self.director.borrow_mut().as_mut() {
+            Some(director) => director.is_held(step),
+            None => self.executor.is_held(step),
+        }
+    }
 
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         match self.director.borrow_mut().as_mut() {

@@ -409,6 +409,10 @@ pub(super) struct FollowedExecutor<'f, E> {
 impl<E: Executor> Executor for FollowedExecutor<'_, E> {
     type Command = E::Command;
 
+    fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
+        self.executor.is_held(step)
+    }
+
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         self.executor.is_needed(step)
     }

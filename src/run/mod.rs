@@ -13,6 +13,7 @@ pub mod facts;
 pub mod following;
 pub mod journaled;
 pub mod order;
+pub mod output_reads;
 pub mod own_process;
 pub mod policies;
 mod policy_lints;

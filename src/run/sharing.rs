@@ -6,8 +6,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,15 +15,16 @@ use tempfile::TempDir;
 use super::directed::Director;
 use super::event::{Ending, Failure, Outcome};
 use super::execute::{LookupError, Task, UpcomingStep};
+use super::output_reads::OutputReads;
 use super::request::TaskFinder;
 use super::state::Findings;
-use super::turn::{Step, TurnIndex};
+use super::turn::{Step, Turn, TurnIndex};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::ModuleVariables;
 use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate};
-use crate::language::function::from_json;
 use crate::language::syntax::Expr;
 use crate::language::value::{Value, to_hcl};
+use crate::path::StackPath;
 use crate::project::Project;
 use crate::project::attempt::ExitCodes;
 use crate::project::environment::Environment;
@@ -32,9 +32,6 @@ use crate::project::namespaces::ProjectNamespaces;
 use crate::project::sharing::{InputBlock, OUTPUTS, SharingBackend};
 use crate::project::stack::{StackIndex, StacksById};
 use crate::record::journal::Sharing;
-
-/// The largest size of the outputs of a stack.
-const MAX_BYTES: u64 = 16 << 20;
 
 /// The inputs of the stacks of a run.
 #[derive(Debug)]
@@ -78,10 +75,14 @@ impl<'p> RunInputs<'p> {
         };
         let mut known: BTreeMap<(StackIndex, &'p str), usize> = BTreeMap::new();
         for &stack in stacks {
+            let blocks = project.inputs_of(stack);
+            if blocks.is_empty() {
+                continue;
+            }
             let directory = project.stacks[stack].path.directory();
             let of_stack = inputs.namespaces.of_stack(stack);
             let own = of_stack.of_conditions();
-            for input in project.inputs_of(stack) {
+            for input in blocks {
                 let text =
                     |expr| evaluate(expr, &own).map(|value| value.as_str().map(str::to_owned));
                 let found = text(&input.from_stack_id).and_then(|id| {
@@ -239,9 +240,8 @@ impl<'p> RunInputs<'p> {
                 tasks,
                 sharing,
                 folder,
-                known: HashMap::new(),
+                reads: OutputReads::default(),
                 variables: HashMap::new(),
-                reading: HashMap::new(),
                 unread: BTreeSet::new(),
                 mocked: BTreeSet::new(),
             }))
@@ -263,12 +263,9 @@ pub struct SharedInputs<'p> {
     tasks: Vec<Task>,
     sharing: Sharing,
     folder: TempDir,
-    /// The outputs that have been read, or why they cannot be used, by source.
-    known: HashMap<usize, Result<Value, String>>,
+    reads: OutputReads,
     /// The variables of turns that are about to start.
     variables: HashMap<TurnIndex, Environment>,
-    /// The sources that turns are reading.
-    reading: HashMap<TurnIndex, usize>,
     /// The stacks whose command did not run, each with the stack whose outputs could not be read.
     unread: BTreeSet<(StackIndex, StackIndex)>,
     /// The inputs whose mocks were used.
@@ -283,12 +280,11 @@ impl SharedInputs<'_> {
         needed.into_iter().flatten().collect()
     }
 
-    /// Returns the steps before the command of each turn, with their tasks.
-    pub fn steps(&self) -> Vec<Vec<(Step, Task)>> {
+    /// Returns the steps before the command of each stack, with their tasks.
+    pub fn steps(&self) -> HashMap<StackPath, Vec<(Step, Task)>> {
         let all: Arc<[i32]> = (1..=255).collect();
-        let turns = (0..self.sequence.len()).map(TurnIndex::new);
-        let steps = turns.map(|turn| {
-            let sources = self.needed(turn).into_iter();
+        let steps = self.inputs.of_stacks.keys().map(|&stack| {
+            let sources = self.inputs.needed(stack).into_iter();
             let steps = sources.map(|position| {
                 let name = self.inputs.step_name(position);
                 // The exit statuses of the stack's own command mean nothing here.
@@ -298,11 +294,10 @@ impl SharedInputs<'_> {
                     ..ExitCodes::default()
                 };
                 let step = Step::CommandWith(name.into(), Arc::new(codes));
-                let mut task = self.tasks[position].clone();
-                task.answer = Some(self.answer(turn, position));
-                (step, task)
+                (step, self.tasks[position].clone())
             });
-            steps.collect()
+            let path = self.inputs.project.stacks[stack].path.clone();
+            (path, steps.collect())
         });
         steps.collect()
     }
@@ -317,79 +312,57 @@ impl SharedInputs<'_> {
         &self.mocked
     }
 
-    fn is_known(&self, position: usize) -> bool {
-        self.known.get(&position).is_some_and(Result::is_ok)
-    }
-
-    fn answer(&self, turn: TurnIndex, position: usize) -> PathBuf {
-        self.folder
-            .path()
-            .join(format!("{}-{position}", turn.get()))
-    }
-
-    /// Returns the variables of a turn whose outputs have been printed.
-    fn evaluate(&mut self, turn: TurnIndex) -> Result<Environment, Failure> {
+    /// Evaluates the variables of a turn that has read all outputs for them.
+    fn set_variables(&mut self, turn: TurnIndex) -> Result<(), Failure> {
         let stack = self.sequence[turn.get()];
         let has_mocks = self.sharing == Sharing::WithMocks;
-        for position in self.needed(turn) {
-            if !self.is_known(position) {
-                let read = read_outputs(&self.answer(turn, position));
-                self.known.insert(position, read);
-            }
-        }
-        let known = |position| match &self.known[&position] {
-            Ok(outputs) => Ok(outputs),
-            Err(why) => Err(why.as_str()),
-        };
-        let found = self.inputs.variables(stack, known, |_| has_mocks);
+        let outputs = |position| self.reads.get(turn, position);
+        let found = self.inputs.variables(stack, outputs, |_| has_mocks);
         let found = found.map_err(Failure::NotStarted)?;
         let mocked = found.mocked.into_iter().map(|input| (stack, input));
         self.mocked.extend(mocked);
-        Ok(found.variables)
+        self.variables.insert(turn, found.variables);
+        Ok(())
     }
-}
-
-/// Reads outputs that a backend has printed to a file, and removes the file: it may hold secrets.
-///
-/// # Errors
-///
-/// Why they cannot be used.
-pub fn read_outputs(path: &Path) -> Result<Value, String> {
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
-    _ = fs::remove_file(path);
-    read.map_err(|error| error.to_string())?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(format!("they are larger than {} MiB", MAX_BYTES >> 20));
-    }
-    from_json(&text).ok_or_else(|| "they are not JSON".to_owned())
 }
 
 impl Director for SharedInputs<'_> {
+    fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
+        let needed = self.needed(step.index);
+        if needed.is_empty() {
+            return false;
+        }
+        let folder = self.folder.path();
+        self.reads
+            .take(step, |position| file(folder, step.index, position));
+        let source = command_number(step).and_then(|number| needed.get(number));
+        source.is_some_and(|source| self.reads.is_held(step, *source))
+    }
+
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         let needed = self.needed(step.index);
-        if needed.is_empty() || !step.turn.steps[step.step].is_command() {
+        let Some(number) = command_number(step).filter(|_| !needed.is_empty()) else {
             return Ok(true);
+        };
+        if let Some(source) = needed.get(number) {
+            return Ok(self.reads.is_needed(step, *source));
         }
-        let before = step.turn.steps[..step.step].iter();
-        let number = before.filter(|step| step.is_command()).count();
-        if let Some(position) = needed.get(number) {
-            self.reading.insert(step.index, *position);
-            return Ok(!self.is_known(*position));
-        }
-        self.reading.remove(&step.index);
         if number == needed.len() {
-            let variables = self.evaluate(step.index)?;
-            self.variables.insert(step.index, variables);
+            self.set_variables(step.index)?;
         }
         Ok(true)
     }
 
+    fn added(&mut self, turn: &Turn) {
+        let stack = self.inputs.project.stacks.find(&turn.stack);
+        self.sequence
+            .push(stack.expect("only stacks of the project are added"));
+    }
+
     fn amend(&self, turn: TurnIndex, task: &mut Task) {
-        if task.answer.is_none()
-            && let Some(variables) = self.variables.get(&turn)
-        {
+        if let Some(source) = self.reads.reading(turn) {
+            task.answer = Some(file(self.folder.path(), turn, source));
+        } else if let Some(variables) = self.variables.get(&turn) {
             let variables = variables.iter();
             task.environment
                 .extend(variables.map(|(name, value)| (name.clone(), value.clone())));
@@ -397,16 +370,30 @@ impl Director for SharedInputs<'_> {
     }
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
+        let stack = self.sequence[ending.turn.get()];
         self.variables.remove(&ending.turn);
-        if let Some(position) = self.reading.remove(&ending.turn)
+        if let Some(source) = self.reads.end(ending.turn)
             && matches!(ending.outcome, Outcome::Failed(_))
         {
-            let source = self.inputs.sources[position].stack;
-            self.unread
-                .insert((self.sequence[ending.turn.get()], source));
+            let source = self.inputs.sources[source].stack;
+            self.unread.insert((stack, source));
         }
+        let sources = &self.inputs.sources;
+        self.reads.forget(|source| sources[source].stack == stack);
         None
     }
+}
+
+/// Returns the file for the outputs of a source that a turn reads.
+fn file(folder: &Path, turn: TurnIndex, source: usize) -> PathBuf {
+    folder.join(format!("{}-{source}", turn.get()))
+}
+
+/// Returns the number of a command among those of its turn, if the step is one.
+fn command_number(step: &UpcomingStep<'_>) -> Option<usize> {
+    let (before, from) = step.turn.steps.split_at(step.step);
+    let is_command = from.first().is_some_and(Step::is_command);
+    is_command.then(|| before.iter().filter(|step| step.is_command()).count())
 }
 
 /// The names of a stack, and the outputs of another one.

@@ -1,12 +1,14 @@
 //! A run from start to end, whatever its turns do: the lock, the journal, the commands.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::path::StackPath;
 use crate::record::journal::{Header, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
 use crate::run::directed::{DirectedExecutor, Director};
@@ -71,6 +73,8 @@ pub struct StartedRun {
     state: Option<RunState>,
     following: Option<PolicyThread>,
     followups: FollowUpTurns,
+    /// The steps before the commands of stacks.
+    preceding: HashMap<StackPath, Vec<(Step, Task)>>,
     /// Notes about the recording of the run.
     pub notes: Vec<RecordingNote>,
 }
@@ -185,6 +189,7 @@ impl StartedRun {
             state: None,
             following: None,
             followups: FollowUpTurns::default(),
+            preceding: HashMap::new(),
             notes,
         })
     }
@@ -219,21 +224,15 @@ impl StartedRun {
         Ok(self)
     }
 
-    /// Puts steps before the commands of turns, each with its task.
+    /// Puts steps before the commands of stacks, each with its task, also of turns that are added.
     #[must_use]
-    pub fn preceded(mut self, steps: Vec<Vec<(Step, Task)>>) -> Self {
-        for (number, before) in steps
-            .into_iter()
-            .enumerate()
-            .filter(|(_, it)| !it.is_empty())
-        {
-            let (steps, tasks): (Vec<Step>, Vec<Task>) = before.into_iter().unzip();
-            let turn = &mut self.execution.turns[number];
-            let command = turn.steps.iter().position(Step::is_command);
-            let (first, rest) = turn.steps.split_at(command.unwrap_or(turn.steps.len()));
-            turn.steps = [first, &steps, rest].concat().into();
-            self.tasks[number].splice(0..0, tasks);
+    pub fn preceded(mut self, first: HashMap<StackPath, Vec<(Step, Task)>>) -> Self {
+        for (turn, tasks) in self.execution.turns.iter_mut().zip(&mut self.tasks) {
+            if let Some(first) = first.get(&turn.stack) {
+                turn.steps = precede(&turn.steps, tasks, first);
+            }
         }
+        self.preceding = first;
         self
     }
 
@@ -247,7 +246,7 @@ impl StartedRun {
     pub fn follow(
         mut self,
         follower: Follower,
-        prepared: Vec<PreparedFollowUp>,
+        mut prepared: Vec<PreparedFollowUp>,
         unevaluated: Vec<usize>,
         n_reopened: usize,
     ) -> io::Result<Self> {
@@ -259,8 +258,8 @@ impl StartedRun {
                 None => steps,
             }
         };
-        let followups = prepared.iter().map(|prepared| {
-            let (operation, steps, acting) = match &prepared.work {
+        let followups = prepared.iter_mut().map(|prepared| {
+            let (operation, steps, acting) = match &mut prepared.work {
                 FollowUpWork::Driver {
                     operation,
                     steps,
@@ -268,6 +267,10 @@ impl StartedRun {
                 } => (*operation, steps.clone(), Some(*acting)),
                 FollowUpWork::Commands(Ok(tasks)) => {
                     let steps = of_commands(&prepared.stack, tasks, &prepared.attempts);
+                    let steps = match self.preceding.get(&prepared.stack) {
+                        Some(first) => precede(&steps, tasks, first),
+                        None => steps,
+                    };
                     (Operation::Run, steps, None)
                 }
                 // Its only step fails.
@@ -411,4 +414,13 @@ impl StartedRun {
         let state = state.and_then(Rc::into_inner).map(RunState::finish);
         EndedRun::new(summary, state, self.recording.end())
     }
+}
+
+/// Puts steps before the first command. Adds their tasks to those of the commands.
+fn precede(steps: &[Step], tasks: &mut Vec<Task>, first: &[(Step, Task)]) -> Arc<[Step]> {
+    let command = steps.iter().position(Step::is_command);
+    let (before, rest) = steps.split_at(command.unwrap_or(steps.len()));
+    let (first, first_tasks): (Vec<Step>, Vec<Task>) = first.iter().cloned().unzip();
+    tasks.splice(0..0, first_tasks);
+    [before, &first, rest].concat().into()
 }

@@ -51,6 +51,15 @@ echo "$TF_VAR_id" > got
 
 const RUN: &str = "run --enable-sharing";
 
+/// An input of `/vpc`.
+const ID: &str = r#"
+input "id" {
+  backend       = "default"
+  from_stack_id = "vpc"
+  value         = outputs.id.value
+}
+"#;
+
 fn got(sandbox: &Sandbox, stack: &str) -> String {
     fs::read_to_string(sandbox.path(&format!("{stack}/got"))).unwrap_or_default()
 }
@@ -66,10 +75,7 @@ fn sharing_passes_outputs_on_as_variables() {
     );
     assert_eq!(got(&sandbox, "/web"), "\"web-vpc-s3cret\"\n");
     // Once for both.
-    assert_eq!(
-        fs::read_to_string(sandbox.path("/reads")).unwrap(),
-        "read\n"
-    );
+    assert_eq!(sandbox.read("/reads"), "read\n");
     // Nothing is left of the values.
     assert!(!output.to_string().contains("s3cret"), "{output}");
     let kept = fs::read_dir(sandbox.path("/.orch/runs")).unwrap();
@@ -218,14 +224,43 @@ fn resume_shares_outputs_as_the_run_did() {
 }
 
 #[test]
-fn sharing_is_refused_with_policies() {
+fn sharing_reads_once_for_stacks_that_start_at_once() {
     let sandbox = Sandbox::new(PROJECT);
-    let output = sandbox.orch(&format!("{RUN} --policies=tracked sh run.sh"));
-    assert_eq!(output.code(), 64, "{output}");
-    assert!(
-        output.stderr.contains("follow-ups would have no inputs"),
-        "{output}"
+    for n in 0..20 {
+        sandbox.write(&format!("/web{n}/inputs.tm"), format!("stack {{}}\n{ID}"));
+        sandbox.write(&format!("/web{n}/run.sh"), "echo \"$TF_VAR_id\" > got");
+    }
+    let output = sandbox.orch(&format!("{RUN} -j 9 sh run.sh"));
+    assert_eq!(output.code(), 0, "{output}");
+    for n in 0..20 {
+        assert_eq!(got(&sandbox, &format!("/web{n}")), "\"vpc-s3cret\"\n");
+    }
+    assert_eq!(sandbox.read("/reads"), "read\n");
+}
+
+#[test]
+fn sharing_passes_outputs_on_to_follow_ups() {
+    let sandbox = Sandbox::new(PROJECT);
+    sandbox.write("/app/run.sh", "echo \"$TF_VAR_id\" >> ../all");
+    sandbox.write(
+        "/vpc/run.sh",
+        "echo >> ../ran; printf '{\"id\": {\"value\": %s}}' $(wc -l < ../ran) > outputs.json",
     );
+    sandbox.write("/app/inputs.tm", ID);
+    sandbox.write(
+        "/policies.orch.hcl",
+        "policy \"trigger\" \"both\" {\n  file   = \"/both.rego\"\n  attach = [\"/app\"]\n}\n",
+    );
+    sandbox.write(
+        "/both.rego",
+        "package both\n\nimport rego.v1\n\ntrigger contains id if {\n\tcount(input.workflow) == 2\n\tsome id in [\"vpc\", \"app\"]\n}\n",
+    );
+    let output = sandbox.orch(&format!(
+        "{RUN} --policies=tracked --match app --match vpc sh run.sh"
+    ));
+    assert_eq!(output.code(), 0, "{output}");
+    // The follow-up of `/vpc` has other outputs.
+    assert_eq!(sandbox.read("/all"), "1\n2\n", "{output}");
 }
 
 #[test]

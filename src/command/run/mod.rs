@@ -24,7 +24,7 @@ pub use self::policies::PreparedRunPolicies;
 pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
-use self::sharing::SourceEnvironments;
+use self::sharing::SharingStacks;
 use super::workflow::EarlierWorkflow;
 use super::{RunOutput, RunSession, annotate, is_lost};
 use crate::context::{Context, CyclesAre};
@@ -150,11 +150,6 @@ impl PreparedCommand {
         if mode == PolicyRun::Off {
             return Ok(None);
         }
-        if self.run.settings().sharing.is_some() {
-            let message =
-                "policies cannot be used with `--enable-sharing`: follow-ups would have no inputs";
-            return Err(Error::usage(message).hint("add `--policies=off`"));
-        }
         // Earlier problems have been shown.
         context.problems = Problems::default();
         let followed =
@@ -278,8 +273,10 @@ impl<'o> SelectedRun<'o> {
     /// Refuses a run that would destroy a protected stack, or violates a safeguard.
     pub fn check(&self, context: &mut Context) -> Result<()> {
         let run = &self.prepared.run;
-        let environments = sharing::environments(context, run)?;
-        sharing::shared(context, run, &environments)?;
+        let shared = SharingStacks::new(context, run, self.followed.is_some())?;
+        if let Some(shared) = shared {
+            shared.prepare(context, run)?;
+        }
         self.prepared.check(context, &self.options.disabled)
     }
 
@@ -353,13 +350,13 @@ impl<'o> SelectedRun<'o> {
                 plan.add_followups(held.followups(context, &prepared.run, followed)?);
             }
         }
-        let environments = sharing::environments(context, &prepared.run)?;
+        let shared = SharingStacks::new(context, &prepared.run, followed.is_some())?;
         Ok(Prepared::Run(LockedRun {
             prepared,
             held,
             followed,
             uncommitted,
-            environments,
+            shared,
             results: options.results.clone(),
             allow_concurrent: options.allow_concurrent,
             is_job: options.job.is_some(),
@@ -373,8 +370,8 @@ pub struct LockedRun {
     held: Option<(StatePlan, HeldState)>,
     followed: Option<PreparedRunPolicies>,
     uncommitted: Option<Vec<UncommittedFile>>,
-    /// Those of the stacks whose outputs are read.
-    environments: SourceEnvironments,
+    /// `None` if no outputs are shared.
+    shared: Option<SharingStacks>,
     /// The turns of the work order, if it is a job of one.
     results: Option<Arc<OrderOutline>>,
     allow_concurrent: bool,
@@ -409,7 +406,8 @@ impl LockedRun {
         if let Some(followed) = &followed {
             followed.complete(&mut run)?;
         }
-        let inputs = sharing::shared(context, &run, &self.environments)?;
+        let inputs = self.shared.map(|it| it.prepare(context, &run));
+        let inputs = inputs.transpose()?;
         let (sequence, jobs) = (run.sequence.clone(), run.jobs());
         let results = self.results.map(|outline| context.order_results(&outline));
         let circumstances = BeginOptions {

@@ -8,46 +8,65 @@ use crate::error::{ErrorContext as _, Result};
 use crate::exit::ExitStatus;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
+use crate::record::journal::Sharing;
 use crate::run::request::PreparedRun;
 use crate::run::sharing::{RunInputs, SharedInputs};
 
-/// The environments of the stacks whose outputs a run reads; `None` if it reads none.
-pub(super) type SourceEnvironments = Option<HashMap<StackIndex, Environment>>;
-
-/// Evaluates the environments of the stacks whose outputs a run reads, and reports inputs without a
-/// source.
-pub(super) fn environments(context: &mut Context, run: &PreparedRun) -> Result<SourceEnvironments> {
-    if run.settings().sharing.is_none() {
-        return Ok(None);
-    }
-    let mut problems = Vec::new();
-    let inputs = RunInputs::find(&context.project, &run.sequence, &mut problems);
-    let sources: BTreeSet<StackIndex> = inputs.sources().iter().map(|it| it.stack).collect();
-    context.problems.diagnostics.append(&mut problems);
-    let (known, problems) = context.in_generations(|context| {
-        let sources = sources.iter().copied();
-        context.evaluator().of_stacks(sources)
-    })?;
-    context.add_shared(problems);
-    context.report()?;
-    Ok(Some(known.into_iter().collect()))
+/// The stacks of a run that passes on outputs.
+pub(super) struct SharingStacks {
+    sharing: Sharing,
+    /// Those that may run.
+    stacks: Vec<StackIndex>,
+    /// The environments of those whose outputs are read.
+    environments: HashMap<StackIndex, Environment>,
 }
 
-/// Prepares the inputs of a run whose sources have these environments.
-pub(super) fn shared<'c>(
-    context: &'c Context,
-    run: &PreparedRun,
-    environments: &SourceEnvironments,
-) -> Result<Option<SharedInputs<'c>>> {
-    let Some((environments, sharing)) = environments.as_ref().zip(run.settings().sharing) else {
-        return Ok(None);
-    };
-    let inputs = RunInputs::find(&context.project, &run.sequence, &mut Vec::new());
-    match inputs.prepare(&run.id, &run.sequence, environments, sharing) {
-        Ok(shared) => Ok(Some(shared.context("failed to make a folder for outputs")?)),
-        Err(missing) => {
-            show_missing(context, &missing);
-            Err(ExitStatus::External.into())
+impl SharingStacks {
+    /// Evaluates the environments of the stacks whose outputs a run may read; `None` if it reads none. Reports
+    /// inputs without a source. If the run has policies, any stack may follow.
+    pub(super) fn new(
+        context: &mut Context,
+        run: &PreparedRun,
+        has_policies: bool,
+    ) -> Result<Option<Self>> {
+        let Some(sharing) = run.settings().sharing else {
+            return Ok(None);
+        };
+        let stacks: Vec<StackIndex> = if has_policies {
+            context.project.stacks.iter().map(|(it, _)| it).collect()
+        } else {
+            run.sequence.clone()
+        };
+        let mut problems = Vec::new();
+        let inputs = RunInputs::find(&context.project, &stacks, &mut problems);
+        let sources: BTreeSet<StackIndex> = inputs.sources().iter().map(|it| it.stack).collect();
+        context.problems.diagnostics.append(&mut problems);
+        let (known, problems) = context.in_generations(|context| {
+            let sources = sources.iter().copied();
+            context.evaluator().of_stacks(sources)
+        })?;
+        context.add_shared(problems);
+        context.report()?;
+        Ok(Some(SharingStacks {
+            sharing,
+            stacks,
+            environments: known.into_iter().collect(),
+        }))
+    }
+
+    /// Prepares the inputs of a run.
+    pub(super) fn prepare<'c>(
+        &self,
+        context: &'c Context,
+        run: &PreparedRun,
+    ) -> Result<SharedInputs<'c>> {
+        let inputs = RunInputs::find(&context.project, &self.stacks, &mut Vec::new());
+        match inputs.prepare(&run.id, &run.sequence, &self.environments, self.sharing) {
+            Ok(shared) => Ok(shared.context("failed to make a folder for outputs")?),
+            Err(missing) => {
+                show_missing(context, &missing);
+                Err(ExitStatus::External.into())
+            }
         }
     }
 }

@@ -17,14 +17,14 @@ use crate::path::StackPath;
 use crate::plan::checks::{Checker, FailedCheck};
 use crate::plan::commands::{ACTION, SHOWN_FILE};
 use crate::plan::entry::{AskedAction, PlannedAction};
-use crate::plan::inputs::{KnownOutputs, StackInputs};
+use crate::plan::inputs::StackInputs;
 use crate::plan::protection::{DestroyedPart, Guard};
 use crate::plan::used_outputs::UsedOutputs;
 use crate::project::stack::StackIndex;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
 use crate::run::execute::{Task, UpcomingStep};
-use crate::run::sharing::read_outputs;
+use crate::run::output_reads::OutputReads;
 use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
@@ -58,13 +58,13 @@ pub(super) struct ReadInputs<'a, 'p> {
     /// `None` if no stack has some.
     of_stacks: Option<&'a StackInputs<'p>>,
     /// The outputs that were read for them.
-    outputs: KnownOutputs,
+    reads: OutputReads,
 }
 
 impl<'a, 'p> ReadInputs<'a, 'p> {
     pub(super) fn new(of_stacks: Option<&'a StackInputs<'p>>) -> Self {
-        let outputs = KnownOutputs::default();
-        ReadInputs { of_stacks, outputs }
+        let reads = OutputReads::default();
+        ReadInputs { of_stacks, reads }
     }
 }
 
@@ -282,9 +282,9 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
 
 impl ApplyDirector<'_, '_> {
     /// Evaluates the inputs of a stack, once its turn has read all outputs for them.
-    fn set_variables(&mut self, number: usize) -> Result<(), Failure> {
-        let turn = &mut self.turns[number];
-        let ReadInputs { of_stacks, outputs } = &mut self.inputs;
+    fn set_variables(&mut self, step: &UpcomingStep<'_>) -> Result<(), Failure> {
+        let turn = &mut self.turns[step.index.get()];
+        let ReadInputs { of_stacks, reads } = &self.inputs;
         let Some(inputs) = *of_stacks else {
             return Ok(());
         };
@@ -292,12 +292,7 @@ impl ApplyDirector<'_, '_> {
         if turn.attempt.variables.is_some() {
             return Ok(());
         }
-        for position in inputs.needed(stack) {
-            if !outputs.has(inputs, position) {
-                let read = read_outputs(&turn.input_file(position));
-                outputs.set(inputs, position, read);
-            }
-        }
+        let outputs = |position| reads.get(step.index, position);
         if let Some(found) = inputs.variables(stack, outputs, |_| false) {
             turn.attempt.variables = Some(found.map_err(Failure::NotStarted)?.variables);
         }
@@ -362,6 +357,19 @@ impl ApplyDirector<'_, '_> {
 }
 
 impl Director for ApplyDirector<'_, '_> {
+    fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
+        let number = step.index.get();
+        if self.inputs.of_stacks.is_none() || self.prepare_followup(number).is_err() {
+            return false;
+        }
+        let (turn, reads) = (&self.turns[number], &mut self.inputs.reads);
+        reads.take(step, |source| turn.input_file(source));
+        match turn.roles[step.step] {
+            ApplyStepRole::Input(source) => reads.is_held(step, source),
+            _ => false,
+        }
+    }
+
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         let number = step.index.get();
         if self.turns[number].attempt.number != step.attempt {
@@ -388,12 +396,10 @@ impl Director for ApplyDirector<'_, '_> {
         if self.turns[number].attempt.course != ApplyMode::Nothing
             && !self.turns[number].attempt.is_unconfirmed
         {
-            if let (ApplyStepRole::Input(position), Some(inputs)) =
-                (self.turns[number].roles[step.step], self.inputs.of_stacks)
-            {
-                return Ok(!self.inputs.outputs.has(inputs, position));
+            if let ApplyStepRole::Input(source) = self.turns[number].roles[step.step] {
+                return Ok(self.inputs.reads.is_needed(step, source));
             }
-            self.set_variables(number)?;
+            self.set_variables(step)?;
         }
         let turn = &self.turns[number];
         let course = turn.attempt.course;
@@ -460,8 +466,12 @@ impl Director for ApplyDirector<'_, '_> {
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
-        if self.turns[number].has_acted {
-            self.inputs.outputs.forget(self.turns[number].stack.stack);
+        self.inputs.reads.end(ending.turn);
+        if let (true, Some(inputs)) = (self.turns[number].has_acted, self.inputs.of_stacks) {
+            let stack = self.turns[number].stack.stack;
+            self.inputs
+                .reads
+                .forget(|source| inputs.source(source).stack == stack);
         }
         let has_failed_checks = self.turns[number].attempt.has_failed_checks;
         let has_succeeded = match ending.outcome {

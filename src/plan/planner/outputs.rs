@@ -22,8 +22,9 @@ use crate::plan::read_outputs::{
 use crate::plan::stack::{PlanStack, RemovedCode};
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
+use crate::run::output_reads::read_outputs;
 use crate::run::request::new_id;
-use crate::run::sharing::{InputVariables, read_outputs};
+use crate::run::sharing::InputVariables;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
@@ -188,7 +189,8 @@ impl<'c> OutputReader<'c, '_> {
             Some(_) => is_absent(source),
             None => known.are_empty(source),
         };
-        let variables = |stack| Some((stack, inputs.variables(stack, known, may_mock)?));
+        let outputs = |position| known.get(&inputs, position);
+        let variables = |stack| Some((stack, inputs.variables(stack, outputs, may_mock)?));
         Ok(stacks.into_iter().filter_map(variables).collect())
     }
 

@@ -5,11 +5,20 @@ use std::time::Instant;
 use super::{Control, Signal};
 use crate::run::event::{Failure, Reaction};
 use crate::run::terraform::summary::ChangeSummary;
+use crate::run::turn::TurnIndex;
 
 /// A turn that has been started and has not ended.
 pub(super) struct ActiveTurn<C> {
     pub(super) stage: TurnStage,
     pub(super) phase: Phase<C>,
+}
+
+/// A turn whose next step cannot start yet.
+pub(super) struct HeldTurn<C> {
+    pub(super) turn: TurnIndex,
+    pub(super) stage: TurnStage,
+    /// The command of the step before.
+    pub(super) previous: Option<C>,
 }
 
 /// The progress of a turn.

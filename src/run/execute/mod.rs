@@ -89,6 +89,12 @@ pub trait Executor {
     /// A command that is running, or a question that is open.
     type Command: Control;
 
+    /// Returns whether a step cannot start yet, because a step of another turn does the same. The turn keeps its
+    /// slot, and the question is repeated after everything that happens.
+    fn is_held(&mut self, _step: &UpcomingStep<'_>) -> bool {
+        false
+    }
+
     /// Returns whether there is anything to do in a step that is about to start; if not, the next step follows. A
     /// turn without such a step succeeds.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use super::active::{ActiveTurn, Phase, TurnStage};
+use super::active::{ActiveTurn, HeldTurn, Phase, TurnStage};
 use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
@@ -45,6 +45,7 @@ pub fn execute<E: Executor>(
         inbox,
         alarms,
         active: BTreeMap::new(),
+        held: Vec::new(),
         unsettled: BTreeMap::new(),
         n_earlier: execution.n_earlier,
         is_rejected: execution.is_rejected,
@@ -73,6 +74,7 @@ pub(super) struct RunLoop<'a, E: Executor> {
     pub(super) inbox: &'a Inbox,
     pub(super) alarms: Alarms,
     pub(super) active: BTreeMap<TurnIndex, ActiveTurn<E::Command>>,
+    pub(super) held: Vec<HeldTurn<E::Command>>,
     /// Turns that have ended, with their success, whose effect on others is not known yet.
     pub(super) unsettled: BTreeMap<TurnIndex, bool>,
     /// How many turns of earlier runs have an unknown effect.
@@ -102,6 +104,9 @@ impl<E: Executor> RunLoop<'_, E> {
                 continue;
             }
             self.give_up_retries();
+            if self.go_on_held() {
+                continue;
+            }
             if !self.is_halted()
                 && self.n_earlier == 0
                 && let Some(turn) = self.schedule.start_next()
@@ -109,7 +114,8 @@ impl<E: Executor> RunLoop<'_, E> {
                 self.start_attempt(turn, 1);
                 continue;
             }
-            if self.active.is_empty() && self.unsettled.is_empty() && self.n_earlier == 0 {
+            let is_idle = self.active.is_empty() && self.held.is_empty();
+            if is_idle && self.unsettled.is_empty() && self.n_earlier == 0 {
                 let Some(turn) = self.schedule.next_to_cancel() else {
                     break;
                 };
@@ -265,14 +271,23 @@ impl<E: Executor> RunLoop<'_, E> {
     fn go_on(&mut self, turn: TurnIndex, mut stage: TurnStage, previous: Option<E::Command>) {
         for step in stage.step..self.turns[turn.get()].steps.len() {
             stage.step = step;
-            let is_needed = self.executor.is_needed(&UpcomingStep {
+            let upcoming = UpcomingStep {
                 index: turn,
                 turn: &self.turns[turn.get()],
                 attempt: stage.attempt,
                 step,
                 changes: stage.changes,
-            });
-            match is_needed {
+            };
+            if self.executor.is_held(&upcoming) {
+                self.active.remove(&turn);
+                let held = HeldTurn {
+                    turn,
+                    stage,
+                    previous,
+                };
+                return self.held.push(held);
+            }
+            match self.executor.is_needed(&upcoming) {
                 Ok(true) => return self.start_step(turn, stage, previous),
                 Ok(false) => {}
                 Err(failure) => {
@@ -284,6 +299,29 @@ impl<E: Executor> RunLoop<'_, E> {
             }
         }
         self.end_turn(turn, stage, Outcome::Succeeded);
+    }
+
+    /// Asks again about the turns that are held. Returns whether one of them is not any more.
+    fn go_on_held(&mut self) -> bool {
+        let held = std::mem::take(&mut self.held);
+        let n_held = held.len();
+        for held in held {
+            let HeldTurn {
+                turn,
+                stage,
+                previous,
+            } = held;
+            let has_begun = stage.has_started || stage.attempt > 1;
+            match self.ending {
+                Some(cause) if has_begun && !cause.is_answered() => {
+                    let failure = cut_short(cause, stage.has_command);
+                    self.end_turn(turn, stage, Outcome::Failed(failure));
+                }
+                Some(_) if !has_begun && !self.may_go_on(turn) => self.schedule.withdraw(turn),
+                _ => self.go_on(turn, stage, previous),
+            }
+        }
+        self.held.len() < n_held
     }
 
     /// Reports the start of a turn or step; nothing starts before that.

@@ -1,5 +1,7 @@
 //! Turns of several steps, turns that are settled later, and turns that are added.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::run::event::Ending;
 
@@ -128,6 +130,106 @@ fn the_time_of_an_attempt_begins_after_its_confirmation() {
         outcome(&summary, A),
         Outcome::Failed(Failure::TimedOut(timeout))
     );
+}
+
+/// Holds a step of B, the first time it is asked.
+struct Holding<S, H> {
+    fake: Fake<S>,
+    step: usize,
+    on_hold: Option<H>,
+    is_over: Rc<Cell<bool>>,
+}
+
+impl<S, H> Executor for Holding<S, H>
+where
+    S: FnMut(&mut World, TurnIndex, u32) -> Result<(), Failure>,
+    H: FnOnce(&mut World),
+{
+    type Command = FakeCommand;
+
+    fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
+        let is_held = (step.index, step.step) == (B, self.step) && !self.is_over.get();
+        if let Some(on_hold) = self.on_hold.take_if(|_| is_held) {
+            on_hold(&mut self.fake.0.borrow_mut());
+        }
+        is_held
+    }
+
+    fn start(&mut self, start: StepStart<'_, FakeCommand>) -> Result<FakeCommand, Failure> {
+        self.fake.start(start)
+    }
+}
+
+#[test]
+fn a_held_turn_keeps_its_slot_and_goes_on_with_the_step() {
+    for step in [0, 1] {
+        let mut plan = plan(3, OnError::Stop, 2);
+        plan.turns[1] = turn(1, 2);
+        let world = Shared::default();
+        let is_over = Rc::new(Cell::new(false));
+        let mut executor = Holding {
+            fake: Fake(world.clone(), |world: &mut World, turn, _| {
+                if turn != A {
+                    world.end(turn, Ok(()));
+                }
+                Ok(())
+            }),
+            step,
+            on_hold: Some(|world: &mut World| world.end(A, Ok(()))),
+            is_over: is_over.clone(),
+        };
+        let inbox = Inbox::without_signals();
+        let summary = execute(plan, &mut executor, &inbox, &mut |event| {
+            if let RunEvent::Ended(ending) = event {
+                is_over.set(is_over.get() || ending.turn == A);
+            }
+        });
+        assert!(summary.is_success());
+        let steps = &world.borrow().steps;
+        let of_b = steps.iter().filter(|(turn, _)| *turn == B);
+        assert_eq!(of_b.collect::<Vec<_>>(), [&(B, 0), &(B, 1)]);
+    }
+}
+
+#[test]
+fn a_held_turn_that_has_not_begun_is_cancelled_and_another_one_fails() {
+    for (step, signalled) in [(0, true), (1, true), (0, false)] {
+        let mut plan = plan(2, OnError::Stop, 2);
+        plan.turns[1] = turn(1, 2);
+        let inbox = Inbox::without_signals();
+        let sender = inbox.sender.clone();
+        let world = Shared::default();
+        let mut executor = Holding {
+            fake: Fake(world.clone(), |world: &mut World, turn, _| {
+                if turn == B {
+                    world.end(turn, Ok(()));
+                }
+                Ok(())
+            }),
+            step,
+            on_hold: Some(|world: &mut World| {
+                if signalled {
+                    sender.send(interrupt()).unwrap();
+                } else {
+                    world.end(A, Err(Failure::Exited(1)));
+                }
+            }),
+            is_over: Rc::default(),
+        };
+        let summary = execute(plan, &mut executor, &inbox, &mut |event| {
+            if let RunEvent::Interrupted { .. } = event {
+                world.borrow_mut().end(A, Err(Failure::Signalled(2)));
+            }
+        });
+        let expected = match (step, signalled) {
+            (1, _) => Outcome::Failed(Failure::Signalled(2)),
+            (_, true) => Outcome::Cancelled(CancelCause::Signal(2)),
+            (_, false) => Outcome::Cancelled(CancelCause::Failed(A)),
+        };
+        assert_eq!(outcome(&summary, B), expected);
+        let of_b = world.borrow().steps.iter().filter(|it| it.0 == B).count();
+        assert_eq!(of_b, step);
+    }
 }
 
 /// Commands whose ends are judged by a test.
