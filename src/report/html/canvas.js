@@ -41,7 +41,8 @@ class Board {
 
   listen() {
     const { canvas } = this;
-    new ResizeObserver(() => this.resize()).observe(canvas);
+    // A new height within the callback would be reported as a loop.
+    new ResizeObserver(() => requestAnimationFrame(() => this.resize())).observe(canvas);
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       this.pointers.set(event.pointerId, event);

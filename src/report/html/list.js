@@ -221,10 +221,14 @@ function step(by) {
   select(shown[next].index, { scroll: true });
 }
 
+let marked = null; // the selected row, which a filter may have taken out of the page
+
 followers.push(({ open, scroll }) => {
-  document.querySelector("li.selected")?.classList.remove("selected");
+  marked?.root.classList.remove("selected");
+  marked = null;
   if (selected === null) return;
   const row = reveal(selected);
+  marked = row;
   row.root.classList.add("selected");
   if (open) row.toggle(true);
   if (scroll) {

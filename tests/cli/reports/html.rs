@@ -1,4 +1,4 @@
-//! The HTML page as a file. Its behaviour in a browser is not tested here.
+//! The HTML page as a file; `browser` tests what it does in one.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
 //! `orch run --report`, `orch runs report` and `orch run --events`.
 
+mod browser;
 mod events;
 mod files;
 mod formats;
