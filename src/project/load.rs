@@ -52,7 +52,7 @@ pub struct Project {
     pub sources: Sources,
     pub stacks: Stacks,
     /// The inherited settings of directories that have any.
-    pub scopes: HashMap<ProjectPath, DirectoryScope>,
+    pub scopes: HashMap<ProjectPath, Box<DirectoryScope>>,
     /// The configuration of the project as a whole.
     pub settings: ProjectSettings,
     pub drivers: BTreeMap<String, DriverBlock>,
@@ -235,11 +235,11 @@ impl Project {
                 Some(Declared::Unknown) => project.broken.push(path.clone()),
             }
             problems.diagnostics.extend(diagnostics);
-            if path.is_root() {
-                project.settings = settings;
+            if let Some(settings) = settings {
+                project.settings = *settings;
                 project.drivers = drivers;
             }
-            if !scope.is_empty() {
+            if let Some(scope) = scope {
                 project.scopes.insert(path, scope);
             }
         }
@@ -327,7 +327,7 @@ impl Project {
     ) -> impl Iterator<Item = &'a DirectoryScope> {
         std::iter::once(path.as_str())
             .chain(path.ancestors())
-            .filter_map(|directory| self.scopes.get(directory))
+            .filter_map(|directory| self.scopes.get(directory).map(Box::as_ref))
     }
 
     /// Returns the `removed` block of a recorded stack: if `moved` blocks move the stack, that of the
@@ -388,8 +388,10 @@ pub(crate) fn pool() -> Result<&'static ThreadPool, ThreadPoolBuildError> {
 struct Evaluated {
     path: ProjectPath,
     declared: Option<Declared>,
-    scope: DirectoryScope,
-    settings: ProjectSettings,
+    /// `None` if it hands nothing down.
+    scope: Option<Box<DirectoryScope>>,
+    /// Only of the root.
+    settings: Option<Box<ProjectSettings>>,
     drivers: BTreeMap<String, DriverBlock>,
     moved: Vec<MovedBlock>,
     removed: Vec<RemovedBlock>,
@@ -463,23 +465,26 @@ impl Evaluated {
         let sharing_backends = sharing::read_backends(of_kind(SHARING_BACKEND), &mut problems);
         let scripts = script::read(of_kind(SCRIPT), &mut problems);
         let unused = files.iter().flat_map(|file| top_level::unused(&file.body));
+        let scope = DirectoryScope {
+            env: config.env,
+            lets: config.lets,
+            globals,
+            ignore,
+            attempts,
+            driver: config.driver,
+            lifecycle: config.lifecycle,
+            allows_resource_destroy: config.allows_resource_destroy,
+            inputs,
+            sharing_backends,
+            scripts,
+        };
+        let settings = path.is_root().then_some(config.settings);
         Evaluated {
             path,
             declared,
-            scope: DirectoryScope {
-                env: config.env,
-                lets: config.lets,
-                globals,
-                ignore,
-                attempts,
-                driver: config.driver,
-                lifecycle: config.lifecycle,
-                allows_resource_destroy: config.allows_resource_destroy,
-                inputs,
-                sharing_backends,
-                scripts,
-            },
-            settings: config.settings,
+            // Most directories have neither, and both are large.
+            scope: (!scope.is_empty()).then(|| Box::new(scope)),
+            settings: settings.map(Box::new),
             drivers,
             moved,
             removed,

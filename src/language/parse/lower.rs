@@ -62,7 +62,13 @@ impl<'a> Lower<'a> {
 
     /// Lowers a body; of blocks that `keep` rejects, only the head.
     pub(super) fn body(&self, body: &structure::Body, keep: fn(&structure::Block) -> bool) -> Body {
-        let mut lowered = Body::default();
+        // Most bodies are small, and a vector that grows begins with more.
+        let n_attributes = body.attributes().count();
+        let mut lowered = Body {
+            attributes: Vec::with_capacity(n_attributes),
+            blocks: Vec::with_capacity(body.len() - n_attributes),
+            deferred: Vec::new(),
+        };
         for structure in body {
             match structure {
                 structure::Structure::Attribute(attribute) => lowered.attributes.push(Attribute {

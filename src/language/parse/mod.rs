@@ -51,7 +51,7 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     };
     // The parser finds the problem of a file only if it sees the whole of it.
     let parsed = around.map_or_else(|| parse_keeping(file, text, is_used), Ok);
-    let mut body = parsed.map_err(|diagnostic| {
+    parsed.map_err(|diagnostic| {
         let mut labels = diagnostic.labels.iter();
         if labels.any(|label| label.text.contains("nested levels")) {
             let help = "split the expression: move its inner parts into `globals`";
@@ -59,10 +59,7 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
         } else {
             diagnostic
         }
-    })?;
-    body.attributes.shrink_to_fit();
-    body.blocks.shrink_to_fit();
-    Ok(body)
+    })
 }
 
 /// Parses the pieces of a file between the blocks that are deferred; `None` if a piece has a syntax error.
