@@ -32,6 +32,9 @@ use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
 use crate::selection::select::Selection;
 
+/// The folder with the results of jobs, in a project without a state that other machines see.
+const RESULTS: &str = ".orch/state";
+
 /// How many jobs run at once unless a flag says so.
 const USUAL_JOBS: usize = 20;
 
@@ -213,7 +216,13 @@ impl Context {
             let (parallel, reserved) = (options.settings.jobs(), options.template.n_needs());
             JobGraph::new(engine, &to_pack, &edges, jobs, parallel, reserved)
         });
-        let directory = self.directory_of_jobs(engine)?;
+        let (prefix, inside) = self.directories_of_jobs(engine)?;
+        let directory = joined(&[&prefix, &inside]);
+        if let Some(directory) = &directory {
+            plain("the path of this directory", directory)?;
+        }
+        let results = joined(&[&prefix, RESULTS]);
+        let has_results = engine != Engine::Make && self.hands_results_on()?;
         let shape = Shape {
             engine,
             jobs: match (&graph, options.workers) {
@@ -223,12 +232,18 @@ impl Context {
             order: plain("the name of the work order", &options.order)?,
             directory: directory.as_deref(),
             stops: run.on_error == OnError::Stop,
+            results: results.as_deref().filter(|_| has_results),
             template: &options.template,
         };
         let pipeline = Pipeline::new(&shape).map_err(unwritable)?;
         if !self.project.settings.concurrency.is_empty() {
             self.notices.note(
                 "`concurrency` in the configuration holds inside each job, and not for jobs that run at once",
+            );
+        }
+        if has_results {
+            self.notices.note(
+                "results and logs of the jobs are artifacts of the engine: this project has no state in a bucket",
             );
         }
         if let Some(graph) = &graph {
@@ -297,27 +312,27 @@ impl Context {
         }
     }
 
-    /// Returns the directory in which `orch` is to run, from that of the checkout, if it is another one.
-    /// `make` runs in the directory where it starts.
-    fn directory_of_jobs(&self, engine: Engine) -> Result<Option<String>> {
+    /// Returns the path of the project from the directory of the checkout, and from there that of the directory in which
+    /// `orch` is to run. `make` runs in the directory where it starts.
+    fn directories_of_jobs(&self, engine: Engine) -> Result<(String, String)> {
         if engine == Engine::Make {
-            return Ok(None);
+            return Ok((String::new(), String::new()));
         }
         let prefix = match Repository::open(&self.project.root) {
             Ok(repository) => repository.prefix().to_owned(),
             Err(GitError::NoRepository(_) | GitError::NoWorkingTree(_)) => String::new(),
             Err(error) => return Err(Error::described("failed to find the repository", error)),
         };
-        let inside = self.directory.relative();
-        let parts = [prefix.trim_matches('/'), inside.trim_matches(['/', '.'])];
-        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if parts.is_empty() {
-            return Ok(None);
-        }
-        let directory = parts.join("/");
-        plain("the path of this directory", &directory)?;
-        Ok(Some(directory))
+        let inside = self.directory.relative().trim_matches('.');
+        Ok((prefix, inside.to_owned()))
     }
+}
+
+/// Joins the parts of a path that are not empty; `None` if all are.
+fn joined(parts: &[&str]) -> Option<String> {
+    let parts = parts.iter().map(|part| part.trim_matches('/'));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 /// Refuses a text that an engine or a shell might change in a pipeline.

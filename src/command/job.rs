@@ -17,7 +17,8 @@ use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, Predecessor, Work
 use crate::path::StackPath;
 use crate::plan::stale::OperationKey;
 use crate::printable::printable;
-use crate::project::config::RecordKind;
+use crate::project::config::{BackendConfig, LocalBackend, RecordKind};
+use crate::project::discover::RootRule;
 use crate::project::environment::{Environment, lookup};
 use crate::project::stack::StackIndex;
 use crate::record::results::OrderOutline;
@@ -25,11 +26,13 @@ use crate::run::request::head;
 use crate::run::results::OrderResults;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
+use crate::run::workflow::now;
 use crate::selection::graph::digest;
+use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
 use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
-use crate::state::open::open;
+use crate::state::open::{open, open_without_state};
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
@@ -373,19 +376,47 @@ impl Context {
         Ok(open)
     }
 
-    /// Returns where the results of a job go: beside the state, if the project keeps one.
+    /// Returns where the results of a job go.
     pub(super) fn order_results(
         &self,
         outline: &Arc<OrderOutline>,
     ) -> Result<Option<OrderResults>> {
-        if self.project.settings.state.is_none() {
+        let first_attempt = if self.hands_results_on()? {
+            // Other machines may have earlier attempts, and the engine puts all files into one folder.
+            let seconds = now() / 1_000_000_000;
+            u32::try_from(seconds).unwrap_or(u32::MAX)
+        } else {
+            1
+        };
+        let backend = self.results_store()?;
+        Ok(backend.map(|backend| OrderResults {
+            outline: Arc::clone(outline),
+            backend,
+            first_attempt,
+        }))
+    }
+
+    /// Opens the store with the results of work orders: beside the state, or where it would be. `None` if nothing
+    /// marks the root of the project, so it keeps nothing.
+    pub(super) fn results_store(&self) -> Result<Option<Backend>> {
+        if self.rule == RootRule::WorkingDirectory {
             return Ok(None);
         }
+        let root = &self.project.root;
+        if self.project.settings.state.is_none() {
+            return Ok(Some(open_without_state(root)));
+        }
         let config = state_config(&self.project, &self.notices)?;
-        Ok(Some(OrderResults {
-            outline: Arc::clone(outline),
-            backend: open(&config, &self.project.root).map_err(from_store)?,
-        }))
+        open(&config, root).map(Some).map_err(from_store)
+    }
+
+    /// Returns whether the engine has to hand on the results of jobs: the project has no state that other machines see.
+    pub(super) fn hands_results_on(&self) -> Result<bool> {
+        if self.project.settings.state.is_none() {
+            return Ok(self.rule != RootRule::WorkingDirectory);
+        }
+        let config = state_config(&self.project, &self.notices)?;
+        Ok(config.backend == BackendConfig::Local(LocalBackend::default()))
     }
 
     /// Records in the state that jobs have succeeded. The last one frees the lock of its work order.

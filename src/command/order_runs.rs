@@ -1,12 +1,13 @@
-//! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state.
+//! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
+//! has handed them on.
 
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::record::journal::{Event, Runs};
 use crate::record::results::{LocalResults, MergeFacts, OpenTurn, StoredOrder, TurnResult};
+use crate::state::backend::Backend;
 use crate::state::document::Document;
-use crate::state::results::ResultName;
 
 impl Context {
     /// Brings the runs of work orders to this machine: all, or those whose id begins or ends with a text.
@@ -15,17 +16,17 @@ impl Context {
     ///
     /// If the store cannot be read, or the runs cannot be written.
     pub fn fetch_order_runs(&mut self, wanted: Option<&str>) -> Result<()> {
-        if self.project.settings.state.is_none() {
+        let Some(store) = self.results_store()? else {
             return Ok(());
-        }
-        let orders = self.opened()?.backend.orders().map_err(from_store)?;
+        };
+        let orders = store.orders().map_err(from_store)?;
         let wanted = wanted.map(str::to_ascii_lowercase);
         let is_wanted = |run: &&String| {
             let wanted = wanted.as_ref();
             wanted.is_none_or(|it| run.starts_with(it) || run.ends_with(it))
         };
         for run in orders.iter().filter(is_wanted) {
-            self.fetch_order_run(run)?;
+            self.fetch_from(&store, run)?;
         }
         Ok(())
     }
@@ -37,25 +38,31 @@ impl Context {
     ///
     /// If the store cannot be read, or the run cannot be written.
     pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
+        match self.results_store()? {
+            Some(store) => self.fetch_from(&store, run),
+            None => Ok(false),
+        }
+    }
+
+    fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<bool> {
         if self.is_done(run) {
             return Ok(true);
         }
-        let opened = self.opened()?;
         let damaged = || format!("failed to read the results of run {run}");
-        let Some(order) = opened.backend.order(run).map_err(from_store)? else {
+        let Some(order) = store.order(run).map_err(from_store)? else {
             return Ok(false);
         };
         let order = StoredOrder::parse(&order).context(damaged())?;
         // Before the results: a job sends them before it gives back the lock.
         let mut facts = if order.outline.is_recorded {
-            facts(&opened.read_once()?, run)
+            facts(&self.opened()?.read_once()?, run)
         } else {
             MergeFacts {
-                has_ended: opened.backend.has_end(run).map_err(from_store)?,
+                has_ended: store.has_end(run).map_err(from_store)?,
                 open: Vec::new(),
             }
         };
-        let names = opened.backend.results(run).map_err(from_store)?;
+        let names = store.results(run).map_err(from_store)?;
         let folder = GuardedFolder::create(&self.project.root).map_err(Error::external)?;
         let local = LocalResults::open(folder, run).map_err(Error::external)?;
         let mut results = Vec::new();
@@ -63,7 +70,7 @@ impl Context {
             let file = name.file();
             let result = match local.find(&file).map_err(Error::external)? {
                 Some(result) => result,
-                None => match self.result(run, name)? {
+                None => match store.result(run, name).map_err(from_store)? {
                     Some(bytes) => TurnResult::parse(&bytes).context(damaged())?,
                     None => continue,
                 },
@@ -85,7 +92,10 @@ impl Context {
     ///
     /// If the store cannot be written.
     pub fn end_order(&mut self, run: &str) -> Result<()> {
-        self.opened()?.backend.put_end(run).map_err(from_store)
+        match self.results_store()? {
+            Some(store) => store.put_end(run).map_err(from_store),
+            None => Ok(()),
+        }
     }
 
     /// Returns whether all turns of a run have succeeded, as far as this machine knows: then nothing can change.
@@ -95,11 +105,6 @@ impl Context {
         brief.is_some_and(|brief| {
             brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks
         })
-    }
-
-    fn result(&mut self, run: &str, name: ResultName) -> Result<Option<Vec<u8>>> {
-        let opened = self.opened()?;
-        opened.backend.result(run, name).map_err(from_store)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::language::parse::parse_whole;
 use crate::language::syntax::{Block, ExprKind};
-use crate::project::discover::{SizeLimit, is_terraform, read_text};
+use crate::project::discover::{SizeLimit, is_terraform, is_terragrunt, read_text};
 use crate::source::FileId;
 
 const FILE: SizeLimit = SizeLimit {
@@ -26,6 +26,8 @@ pub struct ModuleVariables {
     declared: BTreeMap<String, bool>,
     /// A file that cannot be read or understood, or the directory if it cannot be read.
     unknown: Option<String>,
+    /// Whether Terragrunt runs the module, whose files may be elsewhere. It passes strings on as they are.
+    is_terragrunt: bool,
 }
 
 impl ModuleVariables {
@@ -38,6 +40,7 @@ impl ModuleVariables {
         };
         for entry in entries {
             let name = entry.file_name();
+            variables.is_terragrunt |= is_terragrunt(&name);
             if is_terraform(&name) && variables.add_file(root, &entry.path()).is_none() {
                 variables.unknown = Some(name.to_string_lossy().into_owned());
             }
@@ -46,7 +49,8 @@ impl ModuleVariables {
     }
 
     /// Returns whether Terraform takes a variable as text: if it has no type, or the type `string`, `number` or
-    /// `bool`. Others are expressions, in which strings have quotes; so are those that are not declared.
+    /// `bool`. Others are expressions, in which strings have quotes; so are those that are not declared, except in
+    /// units of Terragrunt.
     ///
     /// # Errors
     ///
@@ -55,7 +59,7 @@ impl ModuleVariables {
         match (self.declared.get(name), &self.unknown) {
             (Some(is_text), _) => Ok(*is_text),
             (None, Some(file)) => Err(file),
-            (None, None) => Ok(false),
+            (None, None) => Ok(self.is_terragrunt),
         }
     }
 

@@ -6,6 +6,7 @@ use yaml_serde::{Mapping, Value};
 
 use super::limits::{Engine, LimitKind};
 use super::shape::{ExportError, PipelineJobs, Shape, check, keys, yaml_file};
+use super::template::ARTIFACT_PATHS;
 use super::{JobGraph, PipelineJob};
 
 pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
@@ -24,7 +25,14 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
             vec![dependency("work", false)]
         }
     };
-    steps.push(of(shape, "finish", &shape.command("finish"), last).into());
+    let mut finish = of(shape, "finish", &shape.command("finish"), last);
+    if let Some(folder) = shape.results {
+        // Without a result, there is none to download.
+        let download = format!("buildkite-agent artifact download \"{folder}/**/*\" . || true");
+        let command = finish.remove("command").unwrap_or_default();
+        finish.insert("command".into(), vec![download.into(), command].into());
+    }
+    steps.push(finish.into());
     let most = Engine::Buildkite.most(LimitKind::JobsInFile);
     let files = steps.chunks(most.unwrap_or(usize::MAX));
     let file = |steps: &[Value]| yaml_file(&keys([("steps", steps.to_vec().into())]));
@@ -61,6 +69,10 @@ fn of(shape: &Shape<'_>, key: &str, command: &str, depends_on: Vec<Value>) -> Ma
         step.insert("depends_on".into(), depends_on.into());
     }
     step.extend(shape.template.job.clone());
+    let paths = shape.artifact_paths();
+    if !paths.is_empty() {
+        step.insert(ARTIFACT_PATHS.into(), paths.into());
+    }
     step.insert("env".into(), shape.environment().into());
     step
 }

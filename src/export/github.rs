@@ -6,6 +6,13 @@ use super::limits::{Engine, LimitKind};
 use super::shape::{ExportError, PipelineJobs, Shape, check, keys, yaml_file};
 use super::{JobGraph, PipelineJob};
 
+/// The actions that hand on artifacts.
+const UPLOAD: &str = "actions/upload-artifact@v4";
+const DOWNLOAD: &str = "actions/download-artifact@v4";
+
+/// How the names of artifacts begin.
+const ARTIFACT: &str = "orch-";
+
 /// The condition of a job that also starts after a failure.
 const UNLESS_CANCELLED: &str = "${{ !cancelled() }}";
 
@@ -24,12 +31,12 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
             let matrix = keys([("worker", numbers.into())]);
             let strategy = keys([("fail-fast", false.into()), ("matrix", matrix.into())]);
             let mut work = keys([("strategy", strategy.into())]);
-            work.extend(of(shape, &shape.command("work"), Vec::new()));
+            work.extend(of(shape, None, &shape.command("work"), Vec::new()));
             jobs.insert("work".into(), work.into());
             vec!["work".into()]
         }
     };
-    let mut finish = of(shape, &shape.command("finish"), last);
+    let mut finish = of(shape, download(shape), &shape.command("finish"), last);
     finish.insert("if".into(), "${{ always() }}".into());
     jobs.insert("finish".into(), finish.into());
     let mut workflow = shape.template.workflow.clone();
@@ -47,7 +54,16 @@ fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping 
     let mut keys = if job.turns.is_empty() {
         barrier(shape, needs)
     } else {
-        of(shape, &shape.command(&format!("job {}", job.id)), needs)
+        let mut job_keys = of(
+            shape,
+            None,
+            &shape.command(&format!("job {}", job.id)),
+            needs,
+        );
+        if let Some(Value::Sequence(steps)) = job_keys.get_mut("steps") {
+            steps.extend(upload(shape, &job.id));
+        }
+        job_keys
     };
     if is_waiting && !shape.stops {
         keys.insert("if".into(), UNLESS_CANCELLED.into());
@@ -73,7 +89,38 @@ fn needs(graph: &JobGraph, jobs: &[usize]) -> Vec<Value> {
     ids.map(Value::from).collect()
 }
 
-fn of(shape: &Shape<'_>, command: &str, needs: Vec<Value>) -> Mapping {
+/// Returns the step that hands on the results of a job, if the engine does that.
+fn upload(shape: &Shape<'_>, id: &str) -> Option<Value> {
+    shape.results?;
+    let paths: Vec<String> = shape.result_paths().collect();
+    let with = keys([
+        (
+            "name",
+            format!("{ARTIFACT}{id}-${{{{ github.run_attempt }}}}").into(),
+        ),
+        ("path", paths.join("\n").into()),
+        ("include-hidden-files", true.into()),
+    ]);
+    let step = keys([
+        ("if", "${{ always() }}".into()),
+        ("uses", UPLOAD.into()),
+        ("with", with.into()),
+    ]);
+    Some(step.into())
+}
+
+/// Returns the step that gets the results of all jobs, if the engine hands them on.
+fn download(shape: &Shape<'_>) -> Option<Value> {
+    let with = keys([
+        ("pattern", format!("{ARTIFACT}*").into()),
+        ("path", shape.results?.into()),
+        ("merge-multiple", true.into()),
+    ]);
+    let step = keys([("uses", DOWNLOAD.into()), ("with", with.into())]);
+    Some(step.into())
+}
+
+fn of(shape: &Shape<'_>, before: Option<Value>, command: &str, needs: Vec<Value>) -> Mapping {
     let mut job = Mapping::new();
     if !needs.is_empty() {
         job.insert("needs".into(), needs.into());
@@ -81,6 +128,7 @@ fn of(shape: &Shape<'_>, command: &str, needs: Vec<Value>) -> Mapping {
     job.extend(shape.template.job.clone());
     job.insert("env".into(), shape.environment().into());
     let mut steps = shape.template.steps.clone();
+    steps.extend(before);
     steps.push(keys([("run", command.into())]).into());
     job.insert("steps".into(), steps.into());
     job

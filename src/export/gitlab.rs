@@ -15,6 +15,17 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     let mut common = shape.template.job.clone();
     common.insert("stage".into(), "orch".into());
     common.insert("variables".into(), shape.environment().into());
+    let mut artifacts = shape.template.artifacts.clone();
+    let paths = shape.artifact_paths();
+    if !paths.is_empty() {
+        artifacts.insert("paths".into(), paths.into());
+    }
+    if shape.results.is_some() {
+        artifacts.insert("when".into(), "always".into());
+    }
+    if !artifacts.is_empty() {
+        common.insert("artifacts".into(), artifacts.into());
+    }
     if !shape.stops {
         common.insert("when".into(), "always".into());
     }
@@ -28,14 +39,14 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
                 let id = job.id.as_str();
                 pipeline.insert(id.into(), graph_job(shape, graph, job).into());
             }
-            needs(graph, &graph.last)
+            needs(shape, graph, &graph.last)
         }
         PipelineJobs::Workers(workers) => {
             check(Engine::Gitlab, LimitKind::Workers, workers.get())?;
             let mut work = of(shape, &shape.command("work"), Vec::new());
             work.insert("parallel".into(), workers.get().into());
             pipeline.insert("work".into(), work.into());
-            vec![need("work")]
+            vec![need(shape, "work")]
         }
     };
     let mut finish = of(shape, &shape.command("finish"), last);
@@ -45,7 +56,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
 }
 
 fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping {
-    let needs = needs(graph, &job.needs);
+    let needs = needs(shape, graph, &job.needs);
     if job.turns.is_empty() {
         let mut barrier = of(shape, "true", needs);
         let variables = keys([("GIT_STRATEGY", "none".into())]);
@@ -55,13 +66,16 @@ fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping 
     of(shape, &shape.command(&format!("job {}", job.id)), needs)
 }
 
-fn needs(graph: &JobGraph, jobs: &[usize]) -> Vec<Value> {
+fn needs(shape: &Shape<'_>, graph: &JobGraph, jobs: &[usize]) -> Vec<Value> {
     let jobs = jobs.iter();
-    jobs.map(|&job| need(&graph.jobs[job].id)).collect()
+    jobs.map(|&job| need(shape, &graph.jobs[job].id)).collect()
 }
 
-fn need(id: &str) -> Value {
-    keys([("job", id.into()), ("artifacts", false.into())]).into()
+/// Returns the dependency on a job. Each job has the results of those before it among its artifacts, so the last one has
+/// all.
+fn need(shape: &Shape<'_>, id: &str) -> Value {
+    let has_results = shape.results.is_some();
+    keys([("job", id.into()), ("artifacts", has_results.into())]).into()
 }
 
 fn of(shape: &Shape<'_>, command: &str, mut needs: Vec<Value>) -> Mapping {

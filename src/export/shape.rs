@@ -20,6 +20,8 @@ pub struct Shape<'a> {
     pub directory: Option<&'a str>,
     /// Whether the engine starts nothing that waits for a failed job. Else `orch` decides for each stack.
     pub stops: bool,
+    /// The folder with the results of jobs, from where jobs start, if the engine hands them on as artifacts.
+    pub results: Option<&'a str>,
     pub template: &'a Template,
 }
 
@@ -81,6 +83,19 @@ impl Shape<'_> {
         [("ORCH_ORDER", self.order)].into_iter().chain(directory)
     }
 
+    /// Returns the files with results as patterns, if the engine hands them on.
+    pub(super) fn result_paths(&self) -> impl Iterator<Item = String> {
+        let folder = self.results.into_iter();
+        folder.flat_map(|folder| RESULTS.map(|pattern| format!("{folder}/{pattern}")))
+    }
+
+    /// Returns the artifacts of a job as patterns: those of the template, and the results.
+    pub(super) fn artifact_paths(&self) -> Vec<Value> {
+        let of_template = self.template.artifact_paths.iter().cloned();
+        let results = self.result_paths().map(Value::from);
+        of_template.chain(results).collect()
+    }
+
     /// Returns the environment of a job: that of the template, and the variables.
     pub(super) fn environment(&self) -> Mapping {
         let mut environment = self.template.environment.clone();
@@ -90,6 +105,9 @@ impl Shape<'_> {
         environment
     }
 }
+
+/// The names of the files with results, in their folder, as patterns.
+const RESULTS: [&str; 2] = ["*.orders/*", "*.results/*/*"];
 
 /// Returns the text of a YAML file with a seal.
 pub(super) fn yaml_file(content: &Mapping) -> String {

@@ -9,6 +9,9 @@ use super::yaml;
 /// How many dependencies a template may add to each job.
 const MOST_NEEDS: usize = 10;
 
+/// Buildkite: the key with the artifacts of a step.
+pub(super) const ARTIFACT_PATHS: &str = "artifact_paths";
+
 #[derive(Debug, Clone, Default)]
 pub struct Template {
     /// The keys of each job.
@@ -21,6 +24,10 @@ pub struct Template {
     pub(super) workflow: Mapping,
     /// GitLab: the jobs of other pipelines whose artifacts each job gets.
     pub(super) needs: Vec<Value>,
+    /// GitLab: the artifacts of each job.
+    pub(super) artifacts: Mapping,
+    /// The files among the artifacts of each job.
+    pub(super) artifact_paths: Vec<Value>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +72,8 @@ impl Template {
         match engine {
             Engine::Gitlab => {
                 template.environment = mapping(&mut job, "variables")?;
+                template.artifacts = mapping(&mut job, "artifacts")?;
+                template.artifact_paths = sequence(&mut template.artifacts, "paths")?;
                 template.needs = sequence(&mut job, "needs")?;
                 let is_other = |need: &Value| {
                     let keys = ["pipeline", "project"];
@@ -82,7 +91,17 @@ impl Template {
                     return Err(TemplateError::Reserved("workflow.jobs"));
                 }
             }
-            Engine::Buildkite => template.environment = mapping(&mut job, "env")?,
+            Engine::Buildkite => {
+                template.environment = mapping(&mut job, "env")?;
+                template.artifact_paths = match job.shift_remove(ARTIFACT_PATHS) {
+                    Some(path @ Value::String(_)) => vec![path],
+                    Some(paths) => {
+                        job.insert(ARTIFACT_PATHS.into(), paths);
+                        sequence(&mut job, ARTIFACT_PATHS)?
+                    }
+                    None => Vec::new(),
+                };
+            }
             Engine::Make => return Err(TemplateError::Make),
         }
         template.job = job;

@@ -16,6 +16,7 @@ use crate::run::event::{RunEvent, Turns};
 use crate::run::turn::{Operation, TurnIndex};
 use crate::state::backend::Backend;
 use crate::state::clock::{Clock as _, SystemClock};
+use crate::state::results::ResultName;
 use crate::state::store::{RETRY_TIMEOUT, StoreError};
 
 /// How long to wait before something is tried again that failed.
@@ -26,6 +27,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct OrderResults {
     pub outline: Arc<OrderOutline>,
     pub backend: Backend,
+    /// The number of the first attempt of each turn, if the store has none.
+    pub first_attempt: u32,
 }
 
 /// A result that is only on this machine.
@@ -122,7 +125,11 @@ fn turn_of(event: &RunEvent) -> Option<TurnIndex> {
 }
 
 fn send_all(results: &OrderResults, receiver: &Receiver<Message>) -> Vec<UnsentResult> {
-    let OrderResults { outline, backend } = results;
+    let OrderResults {
+        outline,
+        backend,
+        first_attempt,
+    } = results;
     let run = &outline.run;
     let mut order = None;
     let mut is_new = false;
@@ -146,7 +153,11 @@ fn send_all(results: &OrderResults, receiver: &Receiver<Message>) -> Vec<UnsentR
                 order = None;
             }
             let bytes = result.to_bytes().map_err(|error| error.to_string())?;
-            with_retries(|| backend.put_result(run, result.turn, &bytes))
+            let name = ResultName {
+                turn: result.turn,
+                attempt: *first_attempt,
+            };
+            with_retries(|| backend.put_result(run, name, &bytes))
         };
         if let Err(problem) = send() {
             let stack = outline.turns[result.turn].stack.clone();

@@ -8,7 +8,7 @@ use super::backend::Backend;
 use super::holder::HolderFile;
 use super::store::{FolderLocation, LocalStore, StoreError};
 use crate::folder;
-use crate::project::config::{BackendConfig, LocalBackend, StateConfig};
+use crate::project::config::{BackendConfig, DEFAULT_NAMESPACE, LocalBackend, StateConfig};
 
 /// Opens the backend of the project at `root`. Nothing is read, and no request is sent.
 ///
@@ -21,8 +21,7 @@ pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
         BackendConfig::Local(backend) => {
             let (place, base) = local(backend, &config.namespace, root);
             let holder = HolderFile::new(place.clone(), format!("{base}.holder"));
-            let store = Box::new(LocalStore::new(place, base.clone()));
-            return Ok(Backend::new(store, base, config.backups).with_holder(holder));
+            return Ok(in_folder(place, base, config.backups).with_holder(holder));
         }
         BackendConfig::S3(s3) => (super::store::s3(s3)?, &s3.key),
         BackendConfig::Gcs(gcs) => (super::store::gcs(gcs)?, &gcs.key),
@@ -37,6 +36,18 @@ pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
     let place = FolderLocation::Own(root.to_owned());
     let holder = HolderFile::new(place, format!("state/{digits}.holder"));
     Ok(backend.with_holder(holder))
+}
+
+/// Opens the place in the folder of a project without a state where its state would be. Jobs of work orders keep their
+/// results there.
+pub fn open_without_state(root: &Path) -> Backend {
+    let (place, base) = local(&LocalBackend::default(), DEFAULT_NAMESPACE, root);
+    in_folder(place, base, 0)
+}
+
+fn in_folder(place: FolderLocation, base: String, backups: usize) -> Backend {
+    let store = Box::new(LocalStore::new(place, base.clone()));
+    Backend::new(store, base, backups)
 }
 
 /// Returns the folder and the key of a local document.

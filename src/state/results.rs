@@ -73,14 +73,19 @@ impl Backend {
         Ok(object.map(|object| object.bytes))
     }
 
-    /// Puts the result of a turn as its next attempt. The bytes differ from those of any other result.
-    pub fn put_result(&self, run: &str, turn: usize, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut attempt = 1;
+    /// Puts a result under its name, or if that is taken, under that of the next attempt. The bytes differ from those of
+    /// any other result.
+    pub fn put_result(
+        &self,
+        run: &str,
+        mut name: ResultName,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
         loop {
-            let key = self.result_key(run, ResultName { turn, attempt });
+            let key = self.result_key(run, name);
             match self.swap_bytes(&key, bytes, &PutCondition::Absent)? {
                 PutOutcome::Done(_) => return Ok(()),
-                PutOutcome::Refused(_) => attempt += 1,
+                PutOutcome::Refused(_) => name.attempt += 1,
             }
         }
     }

@@ -1,12 +1,15 @@
 //! `orch export`: a run as the pipeline of an engine, and its work order.
 
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use insta::assert_snapshot;
-use orch::export::{OrderedTask, WorkOrder};
+use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use serde_json::Value;
 
-use crate::support::{Repository, Sandbox, skipped};
+use crate::support::{Output, Repository, Sandbox, skipped};
 
 const SHOP: &str = "
     app/api after /db
@@ -31,8 +34,12 @@ const TEMPLATES: [(&str, &str); 3] = [
     ),
 ];
 
+/// A state that other machines see.
+const STATE: &str = "orch {\n  config {\n    state {\n      project = \"shop\"\n      backend \"local\" {\n        path = \"../shared/state\"\n      }\n    }\n  }\n}\n";
+
 fn shop() -> Sandbox {
     let sandbox = Sandbox::layout(SHOP);
+    sandbox.write("/state.orch.hcl", STATE);
     for (engine, text) in TEMPLATES {
         sandbox.write(&format!("/{engine}.yml"), text);
     }
@@ -476,6 +483,7 @@ fn export_records_the_run_in_the_work_order() {
 #[test]
 fn export_of_a_plan_has_its_operations() {
     let sandbox = shop();
+    sandbox.remove("/state.orch.hcl");
     sandbox.write(
         "/driver.orch.hcl",
         "driver \"fake\" {\n  plan = [\"sh\", \"-c\", \"exit 2\"]\n  apply = [\"true\"]\n  destroy = [\"true\"]\n}\norch {\n  config {\n    driver = \"fake\"\n  }\n}\n",
@@ -824,4 +832,159 @@ fn export_writes_workflows_that_actionlint_accepts() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{file}: {text}");
     }
+}
+
+#[test]
+fn export_without_a_state_makes_the_engine_hand_on_results() {
+    let sandbox = shop();
+    sandbox.remove("/state.orch.hcl");
+    sandbox.write(
+        "/gitlab.yml",
+        "artifacts: {paths: [plan.txt], expire_in: 1 day}\n",
+    );
+    sandbox.write("/buildkite.yml", "artifact_paths: plan.txt\n");
+    let lines = |engine: &str, from: &str, n_lines: usize| -> String {
+        let arguments = format!("{engine} --work-order o.json --template {engine}.yml -- true");
+        let pipeline = exported(&sandbox, &arguments);
+        let lines = pipeline.lines().skip_while(|line| !line.contains(from));
+        lines.take(n_lines).collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(lines("gitlab", "artifacts:", 7), @r#"
+    artifacts:
+      expire_in: "1 day"
+      paths:
+        - "plan.txt"
+        - ".orch/state/*.orders/*"
+        - ".orch/state/*.results/*/*"
+      when: "always"
+    "#);
+    assert_snapshot!(lines("gitlab", "finish:", 8), @r#"
+    finish:
+      extends: ".orch"
+      needs:
+        - job: "app-api-e2017276"
+          artifacts: true
+        - job: "mail-aa537b28"
+          artifacts: true
+      script:
+    "#);
+    assert_snapshot!(lines("github", "upload-artifact", 5), @r#"
+    uses: "actions/upload-artifact@v4"
+    with:
+      name: "orch-db-b084f664-${{ github.run_attempt }}"
+      path: ".orch/state/*.orders/*\n.orch/state/*.results/*/*"
+      include-hidden-files: true
+    "#);
+    assert_snapshot!(lines("github", "download-artifact", 6), @r#"
+    - uses: "actions/download-artifact@v4"
+      with:
+        pattern: "orch-*"
+        path: ".orch/state"
+        merge-multiple: true
+    - run: "orch finish --work-order \"$ORCH_ORDER\""
+    "#);
+    assert_snapshot!(lines("buildkite", "artifact_paths:", 4), @r#"
+    artifact_paths:
+      - "plan.txt"
+      - ".orch/state/*.orders/*"
+      - ".orch/state/*.results/*/*"
+    "#);
+    assert_snapshot!(lines("buildkite", "artifact download", 2), @r#"
+    - "buildkite-agent artifact download \".orch/state/**/*\" . || true"
+    - "orch finish --work-order \"$$ORCH_ORDER\""
+    "#);
+    let make = exported(&sandbox, "make --work-order o.json -- true");
+    assert!(!make.contains(".orch/state"), "{make}");
+}
+
+/// Runs jobs of a pipeline, each on a machine of its own: a copy of the project, with the artifacts of earlier jobs.
+struct Machines<'s> {
+    sandbox: &'s Sandbox,
+    artifacts: PathBuf,
+    count: Cell<usize>,
+}
+
+impl Machines<'_> {
+    /// Runs a command on a new machine, and keeps its artifacts.
+    fn run(&self, command: &str) -> Output {
+        self.count.set(self.count.get() + 1);
+        let machine = format!("machine{}", self.count.get());
+        let copy = |from: &Path, to: &Path| {
+            let status = Command::new("cp").arg("-r").args([from, to]).status();
+            assert!(status.unwrap().success());
+        };
+        let place = self.sandbox.outside().join(&machine);
+        copy(&self.sandbox.path("/"), &place);
+        fs::create_dir_all(place.join(".orch")).unwrap();
+        copy(&self.artifacts, &place.join(".orch/state"));
+        let output = self.sandbox.orch(&format!(
+            "-C ../{machine} {command} --work-order p.order.json"
+        ));
+        copy(&place.join(".orch/state/."), &self.artifacts);
+        output
+    }
+}
+
+#[test]
+fn export_hands_on_results_without_a_state() {
+    let sandbox = Sandbox::layout(SHOP);
+    sandbox.write("/.gitignore", "fails\n");
+    let repository = Repository::of(sandbox);
+    let exported = repository.orch(
+        "export gitlab -o p.yml --jobs 9 --on-error skip-dependents -- sh -c 'echo in $ORCH_STACK_PATH; test ! -e fails'",
+    );
+    assert_eq!(exported.code(), 0, "{exported}");
+    let jobs = order(&repository, "/p.order.json").jobs.clone();
+    let machines = Machines {
+        sandbox: &repository,
+        artifacts: repository.outside().join("artifacts"),
+        count: Cell::new(0),
+    };
+    fs::create_dir(&machines.artifacts).unwrap();
+    let report = || {
+        let report = fs::read(repository.outside().join("report.json")).unwrap();
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        let stacks = report["stacks"].as_array().unwrap().iter();
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        let states = stacks.map(|stack| (word(&stack["path"]), word(&stack["outcome"])));
+        states.collect::<Vec<_>>()
+    };
+    let finish = "finish --report ../report.json";
+
+    repository.write("/mail/fails", "");
+    for job in &jobs {
+        let ended = machines.run(&format!("job {}", job.id));
+        let has_mail = ended.stdout.contains("in /mail");
+        assert_eq!(ended.code(), i32::from(has_mail), "{ended}");
+        // It is run again instead.
+        assert!(!ended.stderr.contains("--resume"), "{ended}");
+    }
+    let ended = machines.run(finish);
+    assert_eq!(ended.code(), 1, "{ended}");
+    assert!(ended.stderr.contains("note: /mail: failed"), "{ended}");
+    let paths = ["/app/api", "/app/web", "/db", "/dns", "/mail"];
+    let expected = paths.map(|path| {
+        let state = if path == "/mail" {
+            "failed"
+        } else {
+            "succeeded"
+        };
+        (path.to_owned(), state.to_owned())
+    });
+    let mut states = report();
+    states.sort();
+    assert_eq!(states, expected);
+
+    // The engine retries a job; the artifacts of the first attempt are still there.
+    repository.remove("/mail/fails");
+    let mail = |job: &&OrderedJob| {
+        machines
+            .run(&format!("job {}", job.id))
+            .stdout
+            .contains("in /mail")
+    };
+    assert!(jobs.iter().any(|job| mail(&job)));
+    let ended = machines.run(finish);
+    assert_eq!(ended.code(), 0, "{ended}");
+    assert!(report().iter().all(|(_, state)| state == "succeeded"));
 }

@@ -301,6 +301,7 @@ fn sharing_quotes_strings_only_where_terraform_reads_an_expression() {
             "{\"variable\": {\"id\": {\"type\": \"string\"}}}",
             false,
         ),
+        ("terragrunt.hcl", "terraform { source = \"x\" }", false),
     ];
     for (file, text, is_quoted) in table {
         let file = format!("/web/{file}");

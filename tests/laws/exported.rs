@@ -270,6 +270,7 @@ proptest! {
             order: "a/order.json",
             directory: None,
             stops,
+            results: None,
             template: &template,
         };
         let pipeline = Pipeline::new(&shape).unwrap();

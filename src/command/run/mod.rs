@@ -359,7 +359,7 @@ impl<'o> SelectedRun<'o> {
             shared,
             results: options.results.clone(),
             allow_concurrent: options.allow_concurrent,
-            is_job: options.job.is_some(),
+            is_job: options.results.is_some(),
         }))
     }
 }

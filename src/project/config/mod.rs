@@ -26,6 +26,7 @@ use self::schema::{
     RUN_ENV, RUN_LETS, RUN_RETRY, SCHEMA, STATE, Schema,
 };
 pub use self::settings::{OrderFrom, ProjectSettings};
+pub(crate) use self::state::DEFAULT_NAMESPACE;
 pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
     RecognizedCommand, RecordKind, RecordPatterns, S3Backend, StateBlock, StateConfig,

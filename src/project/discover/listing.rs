@@ -70,11 +70,9 @@ impl Listing {
         let mut found = ToolFiles::default();
         let files = self.get(directory.as_str());
         for (name, _) in files.into_iter().flat_map(|listed| &listed.files) {
+            let is_unit = is_terragrunt(name);
             let name = name.as_encoded_bytes();
             let is_tofu = name.ends_with(b".tofu") || name.ends_with(b".tofu.json");
-            let is_unit = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE]
-                .iter()
-                .any(|unit| name == unit.as_bytes());
             found.terragrunt |= is_unit;
             found.tofu |= is_tofu;
             found.terraform |= !is_unit && !is_tofu;
@@ -87,11 +85,10 @@ impl Listing {
         let has = |directory: &DirectoryListing, is_it: fn(&OsStr) -> bool| {
             directory.files.iter().any(|(name, _)| is_it(name))
         };
-        let is_unit = |name: &OsStr| name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE;
+        let is_unit = |directory: &&DirectoryListing| has(directory, is_terragrunt);
         let all = self.directories.values();
-        let units = all.clone().filter(|&directory| has(directory, is_unit));
-        let others =
-            all.filter(|&directory| !has(directory, is_unit) && has(directory, is_terraform));
+        let units = all.clone().filter(is_unit);
+        let others = all.filter(|&directory| !is_unit(&directory) && has(directory, is_terraform));
         (units.count(), others.count())
     }
 
@@ -129,7 +126,7 @@ impl Listing {
 
 impl DirectoryListing {
     pub(super) fn add(&mut self, name: &OsStr, kind: FileKind) {
-        if is_terraform(name) || name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE {
+        if is_terraform(name) || is_terragrunt(name) {
             self.files.push((name.to_owned(), kind == FileKind::File));
         }
         if kind == FileKind::Link {
@@ -152,6 +149,11 @@ impl DirectoryListing {
 /// Returns whether a directory of that name holds only generated files.
 pub(crate) fn is_cache(name: &OsStr) -> bool {
     CACHES.iter().any(|cache| name == OsStr::new(cache))
+}
+
+/// Returns whether a file of that name makes its directory a unit of Terragrunt.
+pub(crate) fn is_terragrunt(name: &OsStr) -> bool {
+    name == TERRAGRUNT_FILE || name == TERRAGRUNT_JSON_FILE
 }
 
 /// Returns whether Terraform or its fork reads a file of that name.

@@ -25,7 +25,7 @@ use crate::source::Span;
 /// The variable that overrides the namespace.
 pub const NAMESPACE_VARIABLE: &str = "ORCH_NAMESPACE";
 
-const DEFAULT_NAMESPACE: &str = "default";
+pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
 /// The default number of backups.
 const DEFAULT_BACKUPS: u32 = 20;
