@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -161,7 +161,8 @@ impl Engine {
         log(repository);
     }
 
-    fn run(&self, repository: &Repository) -> String {
+    /// Returns the command that runs the pipeline.
+    fn command(&self, repository: &Repository) -> Command {
         let mut command = Command::new(self.program);
         repository.isolate(&mut command);
         let programs = orch_program().parent().map(Path::to_path_buf);
@@ -171,7 +172,11 @@ impl Engine {
             .args(self.arguments.split(' '))
             .current_dir(repository.path("/"))
             .env("PATH", path.unwrap());
-        let output = command.output().unwrap();
+        command
+    }
+
+    fn run(&self, repository: &Repository) -> String {
+        let output = self.command(repository).output().unwrap();
         format!(
             "{}{}",
             String::from_utf8_lossy(&output.stdout),
@@ -261,4 +266,60 @@ fn engines_destroy_in_reverse_order() {
         engine.run(&repository);
         assert!(!shared(&repository, "log").exists());
     }
+}
+
+#[test]
+fn engines_replace_a_stack_as_one_machine_does() {
+    for engine in ENGINES.iter().filter(|engine| engine.is_there()) {
+        let [jobs, alone] = [(); 2].map(|()| {
+            let repository = project();
+            let rule =
+                "after = [\"/net\"]\n  lifecycle {\n    replace_triggered_by = [\"/net\"]\n  }";
+            declare(&repository, "/db", rule);
+            repository.commit();
+            push(&repository);
+            done(&repository, "apply --auto-approve");
+            repository.write("/net/want", "2");
+            repository.commit();
+            push(&repository);
+            log(&repository);
+            repository
+        });
+        engine.export(&jobs);
+        let said = engine.run(&jobs);
+        done(&alone, "apply --auto-approve --allow-destroy 9");
+        let (of_jobs, of_one) = (log(&jobs), log(&alone));
+        assert_eq!(left(&jobs), left(&alone), "{}: {said}", engine.name);
+        assert_eq!(of_jobs, of_one, "{}: {said}", engine.name);
+        assert_eq!(
+            of_one.iter().filter(|it| *it == "db").count(),
+            2,
+            "{of_one:?}"
+        );
+    }
+}
+
+#[test]
+fn engines_run_a_pipeline_twice_at_once_and_each_stack_once() {
+    let make = &ENGINES[0];
+    if !make.is_there() {
+        return;
+    }
+    let (jobs, alone) = (project(), project());
+    done(&alone, "apply --auto-approve");
+    make.export(&jobs);
+    let pipelines = [(); 2].map(|()| {
+        let mut make = make.command(&jobs);
+        make.stdout(Stdio::null()).stderr(Stdio::null());
+        make.spawn().unwrap()
+    });
+    for mut pipeline in pipelines {
+        pipeline.wait().unwrap();
+    }
+    let mut log = log(&jobs);
+    assert_in_order(&log);
+    log.sort();
+    assert_eq!(log, ["app", "cache", "db", "lone", "net", "web"]);
+    let said = make.run(&jobs);
+    assert_eq!(left(&jobs), left(&alone), "{said}");
 }
