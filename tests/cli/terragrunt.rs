@@ -617,3 +617,125 @@ locals {
     check(&sandbox, "live/f-1", &reason("file", 8));
     assert_eq!(changed(&sandbox, "live/globs/x.json"), NONE);
 }
+
+#[test]
+fn locals_of_other_files_may_be_part_of_paths() {
+    let env = "locals {\n  base   = \"../../modules\"\n  module = \"${local.base}/app\"\n}\n";
+    let module = ("/modules/app/main.tf", "");
+    let read = "locals {\n  env = read_terragrunt_config(find_in_parent_folders(\"env.hcl\"))\n}\n";
+    for (own, source) in [
+        (read, "local.env.locals.module"),
+        (read, "\"${local.env.locals.base}/app\""),
+        ("", "read_terragrunt_config(\"../env.hcl\").locals.module"),
+        (
+            "include \"env\" {\n  path   = \"../env.hcl\"\n  expose = true\n}\n",
+            "include.env.locals.module",
+        ),
+        (
+            "include {\n  path = \"../env.hcl\"\n}\n",
+            "include.locals.module",
+        ),
+        (
+            "include \"env\" {\n  path           = \"../env.hcl\"\n  merge_strategy = \"no_merge\"\n}\n",
+            "include.env.locals.module",
+        ),
+    ] {
+        let text = format!("{own}terraform {{\n  source = {source}\n}}\n");
+        let sandbox = unit_and(&text, &[("/live/env.hcl", env), module]);
+        let line = text
+            .lines()
+            .position(|line| line.contains("source"))
+            .unwrap()
+            + 1;
+        check(
+            &sandbox,
+            "modules/app/x",
+            &format!("Terragrunt terraform.source (live/app/terragrunt.hcl:{line})"),
+        );
+    }
+}
+
+#[test]
+fn files_that_read_each_other_have_an_end() {
+    let names = ["a", "b"];
+    let reads = names.map(|name| format!("  {name} = read_terragrunt_config(\"{name}.hcl\")\n"));
+    let text = format!("locals {{\n{}  x = \"../m\"\n}}\n", reads.concat());
+    let files = names.map(|name| format!("/live/app/{name}.hcl"));
+    let source = "terraform {\n  source = local.b.locals.a.locals.x\n}\n";
+    let sandbox = unit_and(
+        &format!("{text}{source}"),
+        &[
+            (&*files[0], &text),
+            (&files[1], &text),
+            ("/live/m/main.tf", ""),
+        ],
+    );
+    check(
+        &sandbox,
+        "live/m/x",
+        "Terragrunt terraform.source (live/app/terragrunt.hcl:7)",
+    );
+}
+
+#[test]
+fn paths_that_only_terragrunt_can_evaluate_are_reported() {
+    let sandbox = unit(
+        "include {\n  path = get_env(\"X\")\n}\nterraform {\n  source = dependency.x.outputs.source\n}\n",
+    );
+    let why = sandbox.orch("why live/app").stdout;
+    for place in [
+        "include (live/app/terragrunt.hcl:2)",
+        "terraform.source (live/app/terragrunt.hcl:5)",
+    ] {
+        let expected = format!("Terragrunt {place}\n    its path cannot be determined");
+        assert!(why.contains(&expected), "{why}");
+    }
+    assert_snapshot!(sandbox.orch("validate"), @"
+    [stderr]
+    note: Terragrunt include (live/app/terragrunt.hcl:2): its path cannot be determined, so changes of the file do not count
+    note: Terragrunt terraform.source (live/app/terragrunt.hcl:5): its path cannot be determined, so changes of the file do not count
+    note: no problems found: 1 stack, 2 configuration files
+    ");
+}
+
+#[test]
+fn dependencies_of_exposed_files_are_not_those_of_the_unit() {
+    let sandbox = Sandbox::new(
+        r#"
+//- config.orch.hcl
+orch {
+  config {
+    order_from = ["terragrunt"]
+  }
+}
+//- shared.hcl
+dependencies {
+  paths = ["../b"]
+}
+//- a/stack.tm
+stack {}
+//- a/terragrunt.hcl
+include "shared" {
+  path           = "../shared.hcl"
+  merge_strategy = "no_merge"
+}
+//- b/stack.tm
+stack {}
+//- b/terragrunt.hcl
+locals {
+  names = read_terragrunt_config("../names.hcl")
+}
+dependency "a" {
+  config_path = local.names.locals.a
+}
+//- names.hcl
+locals {
+  a = "../a"
+}
+"#,
+    );
+    assert_snapshot!(sandbox.orch("list --order"), @"
+    a
+    b
+    ");
+}

@@ -13,7 +13,7 @@ mod units;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use self::names::{FileRole, Names, Visit};
+use self::names::{FileRole, Names, READ_CONFIG, Visit};
 use self::reading::Reading;
 use self::units::UnitFile;
 pub(super) use self::units::Units;
@@ -31,12 +31,7 @@ use crate::source::Span;
 const MARK: &str = "mark_as_read";
 
 /// Functions that read the file named by their first argument, besides Terraform's.
-const OWN_READERS: [&str; 4] = [
-    MARK,
-    "read_terragrunt_config",
-    "read_tfvars_file",
-    "sops_decrypt_file",
-];
+const OWN_READERS: [&str; 4] = [MARK, READ_CONFIG, "read_tfvars_file", "sops_decrypt_file"];
 
 /// Reads the Terragrunt files of a stack; `None` if there are none.
 pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
@@ -67,7 +62,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
         }
         let file = match visit.role {
             FileRole::Own => units.parse(&visit.file).map(Arc::new),
-            FileRole::Included | FileRole::Read => units.shared(&visit.file),
+            FileRole::Included | FileRole::Exposed | FileRole::Read => units.shared(&visit.file),
         };
         if let Some(file) = file {
             visit_file(&mut reading, &file, &visit);
@@ -98,35 +93,35 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
         });
     for block in file.body.blocks("terraform") {
         terraform::extra_arguments(reading, block, &names);
-        if visit.role != FileRole::Read {
+        if visit.role.is_merged() {
             reading.node.has_source |= block.body.attribute("source").is_some();
             terraform::source(reading, block, &names);
         }
     }
-    if visit.role != FileRole::Read && reading.units.tree.finds_data {
+    if visit.role.is_merged() && reading.units.tree.finds_data {
         dependencies::add(reading, file, &names);
     }
     reading.node.has_newer |= names.has_newer.get();
 }
 
-/// Adds the file that `include` names, and remembers its directory.
+/// Adds the file that `include` names, and remembers it.
 fn include(reading: &mut Reading, include: &Block, names: &mut Names) {
     let Some(path) = include.body.attribute("path") else {
         return;
     };
     let Some(text) = names.text(&path.value) else {
-        return;
+        return reading.unknown("include", path.value.span, names);
     };
-    let found = reading.input(
-        "include",
-        path.value.span,
-        &text,
-        names,
-        Some(FileRole::Included),
-    );
-    if let Some(directory) = found.and_then(|file| file.parent()) {
+    let strategy = include.body.attribute("merge_strategy");
+    let strategy = strategy.and_then(|strategy| names.text(&strategy.value));
+    let role = match strategy.as_deref() {
+        Some("no_merge") => FileRole::Exposed,
+        _ => FileRole::Included,
+    };
+    let found = reading.input("include", path.value.span, &text, names, Some(role));
+    if let Some(file) = found {
         let label = include.labels.first().map(|label| label.text.clone());
-        names.includes.push((label.unwrap_or_default(), directory));
+        names.includes.push((label.unwrap_or_default(), file));
     }
 }
 

@@ -1,7 +1,8 @@
-//! The constant expressions of Terragrunt: text, locals with texts, and functions that name places.
+//! The constant expressions of Terragrunt: text, locals, also those of other files, and functions that name places.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::units::{UnitFile, Units};
 use crate::change::cause::{Location, Use, UseKind};
@@ -16,8 +17,8 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
-/// Functions that name places.
-const FUNCTIONS: [&str; 10] = [
+/// Functions that name places or files.
+const FUNCTIONS: [&str; 11] = [
     "dirname",
     "find_in_parent_folders",
     "get_original_terragrunt_dir",
@@ -28,7 +29,11 @@ const FUNCTIONS: [&str; 10] = [
     "get_terragrunt_dir",
     "path_relative_from_include",
     "path_relative_to_include",
+    READ_CONFIG,
 ];
+
+/// The function that reads another file of Terragrunt.
+pub(super) const READ_CONFIG: &str = "read_terragrunt_config";
 
 /// The files that `find_in_parent_folders()` looks for.
 const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
@@ -42,8 +47,17 @@ pub(super) enum FileRole {
     Own,
     /// `include` merges it into the stack's own file.
     Included,
+    /// `include` only exposes it, with `merge_strategy = "no_merge"`.
+    Exposed,
     /// `read_terragrunt_config` reads it.
     Read,
+}
+
+impl FileRole {
+    /// Returns whether the blocks of the file are those of the stack.
+    pub(super) fn is_merged(self) -> bool {
+        matches!(self, FileRole::Own | FileRole::Included)
+    }
 }
 
 /// A file to read for a stack.
@@ -62,12 +76,14 @@ pub(super) struct Names<'n, 't, 'a> {
     stack: &'n ProjectPath,
     pub(super) file: &'n UnitFile,
     pub(super) visit: &'n Visit,
-    /// The directories of included files, by label.
+    /// The included files, by label.
     pub(super) includes: Vec<(Box<str>, ProjectPath)>,
     file_directory: ProjectPath,
-    budget: Budget,
+    budget: Rc<Budget>,
     depth: Cell<usize>,
     locals: RefCell<HashMap<String, EvalResult>>,
+    /// The constant locals of other files.
+    others: RefCell<HashMap<ProjectPath, Option<Value>>>,
     /// Whether a function was called that the first digest rules did not evaluate.
     pub(super) has_newer: Cell<bool>,
 }
@@ -96,9 +112,10 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
             visit,
             includes: Vec::new(),
             file_directory: file.path.parent().unwrap_or_else(ProjectPath::root),
-            budget: Budget::default(),
+            budget: Rc::default(),
             depth: Cell::new(0),
             locals: RefCell::default(),
+            others: RefCell::default(),
             has_newer: Cell::new(false),
         }
     }
@@ -135,16 +152,66 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
     }
 
     /// Returns the directory of an including or included file.
-    fn included(&self, label: Option<&str>) -> Option<&ProjectPath> {
-        if self.visit.role == FileRole::Included {
-            return Some(&self.file_directory);
+    fn included(&self, label: Option<&str>) -> Option<ProjectPath> {
+        if matches!(self.visit.role, FileRole::Included | FileRole::Exposed) {
+            return Some(self.file_directory.clone());
         }
         let mut includes = self.includes.iter();
         let found = match label {
             Some(label) => includes.find(|(other, _)| **other == *label),
             None => includes.next(),
         };
-        found.map(|(_, directory)| directory)
+        found.and_then(|(_, file)| file.parent())
+    }
+
+    /// Returns the constant locals of another file as an object with `locals`.
+    fn other(&self, file: &ProjectPath, role: FileRole) -> Option<Value> {
+        self.has_newer.set(true);
+        if let Some(known) = self.others.borrow().get(file) {
+            return known.clone();
+        }
+        let found = self.locals_of(file, role);
+        let mut others = self.others.borrow_mut();
+        others.insert(file.clone(), found.clone());
+        found
+    }
+
+    fn locals_of(&self, file: &ProjectPath, role: FileRole) -> Option<Value> {
+        if self.depth.get() >= MAX_LOCAL_DEPTH {
+            return None;
+        }
+        let visit = Visit {
+            file: file.clone(),
+            role,
+            directory: match role {
+                FileRole::Read => file.parent()?,
+                _ => self.visit.directory.clone(),
+            },
+            steps: Vec::new(),
+        };
+        let file = self.units.shared(file)?;
+        let names = Names {
+            budget: Rc::clone(&self.budget),
+            depth: Cell::new(self.depth.get() + 1),
+            ..Names::new(self.units, self.stack, &file, &visit)
+        };
+        let blocks = file.body.blocks("locals");
+        let locals = blocks.flat_map(|block| &block.body.attributes);
+        let locals = locals.filter_map(|local| {
+            let name = &local.name;
+            Some((&*name.text, names.local(&name.text, name.span).ok()?))
+        });
+        let locals: Vec<(&str, Value)> = locals.collect();
+        Some(Value::object([("locals", Value::object(locals))]))
+    }
+
+    /// Returns the locals of the file that `read_terragrunt_config` reads.
+    fn configuration(&self, path: &str) -> Option<Value> {
+        let mut places = self
+            .bases()
+            .filter_map(|base| self.units.locate(path, base));
+        let file = places.find(|place| self.units.exists(place))?;
+        self.other(&file, FileRole::Read)
     }
 
     /// Returns the steps from the stack to a place of the file.
@@ -235,6 +302,21 @@ impl Namespaces for Names<'_, '_, '_> {
                 let value = self.local(first, *span)?;
                 Ok(Some(Value::object([(*first, value)]).into()))
             }
+            ("include", [(first, span), ..]) => {
+                let find = |label: &str| self.includes.iter().find(|(it, _)| **it == *label);
+                let labelled = find(first);
+                let Some((_, file)) = labelled.or_else(|| find("")) else {
+                    return unknown(*span);
+                };
+                let Some(exposed) = self.other(file, FileRole::Exposed) else {
+                    return unknown(*span);
+                };
+                let value = match labelled {
+                    Some(_) => Value::object([(*first, exposed)]),
+                    None => exposed,
+                };
+                Ok(Some(value.into()))
+            }
             _ => Ok(None),
         }
     }
@@ -253,6 +335,7 @@ impl Namespaces for Names<'_, '_, '_> {
         let root = ProjectPath::root();
         let directory = &self.visit.directory;
         let absolute = |path: &ProjectPath| self.units.absolute(path);
+        let included = |label| self.included(label).unwrap_or_else(|| directory.clone());
         let text = match (&*name.text, first) {
             ("dirname", Some(path)) => match path.rfind('/') {
                 Some(0) => "/".to_owned(),
@@ -282,15 +365,14 @@ impl Namespaces for Names<'_, '_, '_> {
             },
             ("get_terragrunt_dir", _) => absolute(directory),
             ("get_original_terragrunt_dir", _) => absolute(self.stack),
-            ("get_parent_terragrunt_dir", label) => {
-                absolute(self.included(label).unwrap_or(directory))
-            }
-            ("path_relative_to_include", label) => {
-                directory.relative_to(self.included(label).unwrap_or(directory))
-            }
-            ("path_relative_from_include", label) => {
-                let included = self.included(label).unwrap_or(directory);
-                included.relative_to(directory)
+            ("get_parent_terragrunt_dir", label) => absolute(&included(label)),
+            ("path_relative_to_include", label) => directory.relative_to(&included(label)),
+            ("path_relative_from_include", label) => included(label).relative_to(directory),
+            (READ_CONFIG, Some(path)) => {
+                return match self.configuration(path) {
+                    None => unknown(name.span),
+                    locals => Ok(locals),
+                };
             }
             _ => return unknown(name.span),
         };

@@ -1,7 +1,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use super::MARK;
-use super::names::{FileRole, Names, Visit};
+use super::names::{FileRole, Names, READ_CONFIG, Visit};
 use super::units::Units;
 use crate::change::cause::{InputLocation, Use, UseKind};
 use crate::change::inputs::node::InputNode;
@@ -24,7 +24,7 @@ pub(super) struct Reading<'r, 't, 'a> {
 impl Reading<'_, '_, '_> {
     /// Adds the file that a function's argument names.
     pub(super) fn read(&mut self, function: &str, span: Span, argument: &Expr, names: &Names) {
-        let role = (function == "read_terragrunt_config").then_some(FileRole::Read);
+        let role = (function == READ_CONFIG).then_some(FileRole::Read);
         match names.text(argument) {
             Some(text) => {
                 self.node.has_newer |= function == MARK;
@@ -58,7 +58,8 @@ impl Reading<'_, '_, '_> {
         }
     }
 
-    fn unknown(&mut self, function: &str, span: Span, names: &Names) {
+    /// Notes a path that only Terragrunt can evaluate.
+    pub(super) fn unknown(&mut self, function: &str, span: Span, names: &Names) {
         self.node.unknown.push(Use {
             kind: UseKind::Terragrunt(function.into()),
             location: names.location(span),
@@ -96,7 +97,9 @@ impl Reading<'_, '_, '_> {
             {
                 let directory = match role {
                     FileRole::Read => path.parent().unwrap_or_else(ProjectPath::root),
-                    FileRole::Own | FileRole::Included => names.visit.directory.clone(),
+                    FileRole::Own | FileRole::Included | FileRole::Exposed => {
+                        names.visit.directory.clone()
+                    }
                 };
                 self.open.push_back(Visit {
                     file: path.clone(),

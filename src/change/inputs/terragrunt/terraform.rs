@@ -51,7 +51,7 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
         return;
     };
     let Some(text) = names.text(&source.value) else {
-        return;
+        return reading.unknown("terraform.source", source.value.span, names);
     };
     // `?ref=…` has no meaning for a directory, and `//` separates the copied directory from the one that
     // runs.
