@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::new_directory::cannot;
 use crate::context::Context;
 use crate::create::{
-    BadUnits, FileToWrite, LeftOutDependency, MissingId, NewStack, RootModules, STACK_FILE,
-    missing_ids, new_units, place, root_modules, write_all,
+    BadUnits, FileToWrite, InsideOutUnit, LeftOutDependency, MissingId, NewStack, RootModules,
+    STACK_FILE, missing_ids, new_units, place, root_modules, write_all,
 };
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::path::ProjectPath;
@@ -200,7 +200,7 @@ impl Context {
             BadUnits::Change(error) => {
                 Error::described("failed to read the Terragrunt files", error)
             }
-            other => Error::new(ErrorKind::Configuration, other),
+            error @ BadUnits::Cycle { .. } => Error::new(ErrorKind::Configuration, error),
         });
         self.problems = problems;
         self.report()?;
@@ -226,10 +226,24 @@ impl Context {
                 "no stack for `{unit}`: `terragrunt.hcl.json` is not read; run `orch create {unit}`"
             ));
         }
-        if new.units.is_empty() && new.others > 0 {
+        for InsideOutUnit {
+            unit,
+            inner,
+            location,
+        } in &new.inside_out
+        {
+            let place = place(location);
+            let place = printable(&place);
+            self.notices.warning(&format!(
+                "no stack for `{unit}`: it depends on `{inner}` ({place}), which lies in it"
+            ));
+            self.notices
+                .help("move one of the two: as stacks, a directory runs before those in it");
+        }
+        let others = new.others.iter().map(|path| format!("`{path}`"));
+        if let Some(list) = some_of(others) {
             self.notices.note(&format!(
-                "nothing to create: {} have no `source` in a `terraform` block",
-                others(new.others, "Terragrunt")
+                "left out because they have neither a `source` in a `terraform` block nor Terraform files: {list}"
             ));
         }
         let files = new.units.into_iter().map(|(directory, after)| {
@@ -245,18 +259,10 @@ impl Context {
 
     /// Notes the directories that are not made stacks.
     fn note_left_out(&self, modules: &RootModules) {
-        let mut called = modules.called.iter();
-        let named = called
-            .by_ref()
-            .take(MAX_NAMED)
-            .map(|(path, call)| format!("`{path}` (by {})", printable(&place(call))));
-        let mut named: Vec<String> = named.collect();
-        let rest = called.count();
-        if rest > 0 {
-            named.push(format!("{rest} more"));
-        }
-        if !named.is_empty() {
-            let list = named.join(", ");
+        let called = modules.called.iter();
+        let called =
+            called.map(|(path, call)| format!("`{path}` (by {})", printable(&place(call))));
+        if let Some(list) = some_of(called) {
             self.notices.note(&format!(
                 "left out because others call them as modules: {list}"
             ));
@@ -264,7 +270,7 @@ impl Context {
         if modules.directories.is_empty() && modules.others > 0 {
             self.notices.note(&format!(
                 "nothing to create: {} have no `backend`, `cloud` or `provider` block",
-                others(modules.others, "Terraform")
+                others(modules.others)
             ));
         }
     }
@@ -293,10 +299,20 @@ impl Context {
     }
 }
 
-/// Returns the subject of a sentence about directories that are no stacks.
-fn others(number: usize, tool: &str) -> String {
-    if number == 1 {
-        return format!("the files of {tool} in 1 other directory");
+/// Returns the first texts, and how many more there are; `None` if there is none.
+fn some_of(mut texts: impl Iterator<Item = String>) -> Option<String> {
+    let mut named: Vec<String> = texts.by_ref().take(MAX_NAMED).collect();
+    let rest = texts.count();
+    if rest > 0 {
+        named.push(format!("{rest} more"));
     }
-    format!("the files of {tool} in {number} other directories")
+    (!named.is_empty()).then(|| named.join(", "))
+}
+
+/// Returns the subject of a sentence about directories that are no stacks.
+fn others(number: usize) -> String {
+    if number == 1 {
+        return "the files of Terraform in 1 other directory".to_owned();
+    }
+    format!("the files of Terraform in {number} other directories")
 }

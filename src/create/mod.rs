@@ -13,5 +13,7 @@ pub use self::clone::{CannotClone, StackCopy};
 pub use self::ids::{MissingId, missing_ids};
 pub use self::stack_file::{NewStack, STACK_FILE};
 pub use self::terraform::{RootModules, root_modules};
-pub use self::terragrunt::{BadUnits, LeftOutDependency, NewUnits, new_units, place};
+pub use self::terragrunt::{
+    BadUnits, InsideOutUnit, LeftOutDependency, NewUnits, new_units, place,
+};
 pub use self::write::{FileToWrite, NotReplaced, NotWritten, Replacement, replace_all, write_all};

@@ -21,8 +21,10 @@ const UNKNOWN: [Code; 3] = [Code::Syntax, Code::Encoding, Code::Unreadable];
 pub struct NewUnits {
     /// Each with the directories of units that run before it, without those above it.
     pub units: BTreeMap<ProjectPath, Vec<ProjectPath>>,
-    /// The number of directories with Terragrunt files that run nothing.
-    pub others: usize,
+    /// The directories with Terragrunt files that name no module and lie beside no Terraform files.
+    pub others: Vec<ProjectPath>,
+    /// The units that depend on one that lies in them.
+    pub inside_out: Vec<InsideOutUnit>,
     /// The directories with only a JSON file, which is not read.
     pub unread: Vec<ProjectPath>,
     pub left_out: Vec<LeftOutDependency>,
@@ -35,17 +37,16 @@ pub struct LeftOutDependency {
     pub is_outside: bool,
 }
 
+/// A unit that depends on one that lies in it. As stacks, a directory runs before those in it.
+#[derive(Debug)]
+pub struct InsideOutUnit {
+    pub unit: ProjectPath,
+    pub inner: ProjectPath,
+    pub location: Location,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum BadUnits {
-    #[error(
-        "`{unit}` depends on `{inner}` ({}), which lies in it; as stacks, a directory runs before those in it",
-        place(location)
-    )]
-    InnerFirst {
-        unit: ProjectPath,
-        inner: ProjectPath,
-        location: Location,
-    },
     #[error("Terragrunt units depend on each other in a cycle: {}", names(units))]
     Cycle { units: Vec<ProjectPath> },
     #[error(transparent)]
@@ -93,20 +94,16 @@ pub fn new_units(
             continue;
         }
         if is_run(&unit) {
-            add(unit, &known, &mut new)?;
+            add(unit, &known, &mut new);
         } else {
-            new.others += 1;
+            new.others.push(unit.directory);
         }
     }
     check_cycles(&new)?;
     Ok(new)
 }
 
-fn add(
-    unit: TerragruntUnit,
-    known: &BTreeSet<ProjectPath>,
-    new: &mut NewUnits,
-) -> Result<(), BadUnits> {
+fn add(unit: TerragruntUnit, known: &BTreeSet<ProjectPath>, new: &mut NewUnits) {
     let mut after: Vec<ProjectPath> = Vec::new();
     for UnitDependency { target, location } in unit.dependencies {
         let places = match target {
@@ -129,7 +126,7 @@ fn add(
             continue;
         }
         if path.is_at_or_below(&unit.directory) {
-            return Err(BadUnits::InnerFirst {
+            return new.inside_out.push(InsideOutUnit {
                 unit: unit.directory,
                 inner: path.clone(),
                 location,
@@ -139,7 +136,6 @@ fn add(
     }
     after.sort_unstable();
     new.units.insert(unit.directory, after);
-    Ok(())
 }
 
 fn check_cycles(new: &NewUnits) -> Result<(), BadUnits> {

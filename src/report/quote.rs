@@ -62,7 +62,7 @@ fn error_in(text: &str) -> Option<String> {
     // Terraform draws a frame around its errors.
     let lines: Vec<&str> = text
         .lines()
-        .map(|line| line.trim_matches(['│', '╷', '╵', ' ', '\t']))
+        .map(|line| without_prefix(line).trim_matches(['│', '╷', '╵', ' ', '\t']))
         .filter(|line| !line.is_empty())
         .collect();
     let errors = || (0..lines.len()).filter(|&at| is_error(&lines[at]));
@@ -80,6 +80,29 @@ fn error_in(text: &str) -> Option<String> {
     };
     let place = place.split([',', ':']).next().unwrap_or(place);
     Some(format!("{}, {place}", lines[at]))
+}
+
+/// Returns a line without what Terragrunt puts before it: `10:04:30.967 ERROR  [../unit] terraform: `.
+fn without_prefix(line: &str) -> &str {
+    let rest = || {
+        let (time, rest) = line.split_once(' ')?;
+        let is_time = time.len() == 12
+            && time
+                .bytes()
+                .all(|it| matches!(it, b'0'..=b'9' | b':' | b'.'));
+        let (level, rest) = rest.split_once(' ')?;
+        (is_time && level.bytes().all(|it| it.is_ascii_uppercase())).then(|| rest.trim_start())
+    };
+    let Some(rest) = rest() else {
+        return line;
+    };
+    let unit = rest
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "));
+    let rest = unit.map_or(rest, |(_, rest)| rest);
+    let tools = ["terraform: ", "tofu: "];
+    let of_tool = tools.iter().find_map(|tool| rest.strip_prefix(tool));
+    of_tool.unwrap_or(rest)
 }
 
 /// Returns stdout of a log from an offset on, about this many bytes of it, if there is any. If it
@@ -261,6 +284,15 @@ mod tests {
                 Some("Error: No brace, on b.tf line 8"),
             ),
             ("an error: is not first\n", None),
+            (
+                "12:49:30.967 INFO   done\n12:49:30.967 ERROR  Error: Unknown variable\n12:49:30.967 ERROR    on /p/b/terragrunt.hcl line 6:\n",
+                Some("Error: Unknown variable, on /p/b/terragrunt.hcl line 6"),
+            ),
+            (
+                "12:49:30.967 STDERR [../a] terraform: │ Error: no such bucket\n",
+                Some("Error: no such bucket"),
+            ),
+            ("12:49 ERROR Error: x\n", None),
             ("\u{e9}rror", None),
             ("", None),
         ];

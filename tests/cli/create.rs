@@ -533,6 +533,7 @@ dependency "parent" {
 }
 //- b/terragrunt.hcl
 # Terraform files beside it.
+inputs = { a = 1, a = 2 }
 //- b/main.tf
 resource "x" "y" {
 }
@@ -570,6 +571,8 @@ fn create_all_terragrunt_makes_stacks_that_run_after_their_dependencies() {
     created stack /a/inner
     created stack /b
     created stack /deep/c
+    [stderr]
+    note: left out because they have neither a `source` in a `terraform` block nor Terraform files: `/`
     ");
     assert_snapshot!(file(&sandbox, "a/stack.tm.hcl"), @r#"
     stack {
@@ -598,7 +601,7 @@ fn create_all_terragrunt_makes_stacks_that_run_after_their_dependencies() {
     ");
     assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
     [stderr]
-    note: nothing to create: the files of Terragrunt in 1 other directory have no `source` in a `terraform` block
+    note: left out because they have neither a `source` in a `terraform` block nor Terraform files: `/`
     ");
     assert_snapshot!(sandbox.orch_in("/common", "create --all-terragrunt"), @"");
 }
@@ -618,17 +621,19 @@ fn create_all_terragrunt_says_which_dependencies_it_leaves_out() {
 }
 
 #[test]
-fn create_all_terragrunt_refuses_orders_that_stacks_cannot_have() {
+fn create_all_terragrunt_leaves_out_orders_that_stacks_cannot_have() {
     let unit = |path: &str, dependency: &str| {
         format!(
             "//- {path}/terragrunt.hcl\nterraform {{\n  source = \"x\"\n}}\ndependencies {{\n  paths = [{dependency}]\n}}\n"
         )
     };
-    let sandbox = Sandbox::new(&(unit("a", "\"./b\"") + &unit("a/b", "")));
+    let sandbox = Sandbox::new(&(unit("a", "\"./b\"") + &unit("a/b", "") + &unit("c", "")));
     assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
+    created stack /a/b
+    created stack /c
     [stderr]
-    error: `/a` depends on `/a/b` (a/terragrunt.hcl:4), which lies in it; as stacks, a directory runs before those in it
-    [exit status 3]
+    warning: no stack for `/a`: it depends on `/a/b` (a/terragrunt.hcl:4), which lies in it
+      = help: move one of the two: as stacks, a directory runs before those in it
     ");
     let files = unit("a", "\"../b\"")
         + &unit("b", "\"../c\"")

@@ -7,6 +7,7 @@ use bigdecimal::BigDecimal;
 use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
 use hcl_edit::structure::{self, BlockLabel};
 use hcl_edit::template::{Directive, Element, HeredocTemplate, Strip, Template};
+use hcl_edit::{Decorated, Ident};
 
 use super::heredoc::dedent;
 use crate::language::syntax::{
@@ -230,7 +231,7 @@ impl<'a> Lower<'a> {
             // A bare word is the key itself; in parentheses it is a variable.
             ObjectKey::Ident(name) | ObjectKey::Expression(Expression::Variable(name)) => Expr {
                 span: self.span(name),
-                kind: ExprKind::String(name.as_str().into()),
+                kind: ExprKind::String(self.word(name).into()),
             },
             ObjectKey::Expression(expr @ Expression::Null(_)) => Expr {
                 span: self.span(expr),
@@ -238,6 +239,13 @@ impl<'a> Lower<'a> {
             },
             ObjectKey::Expression(expr) => self.expr(expr),
         }
+    }
+
+    /// Returns a bare word as written: the parser may have been given another one.
+    fn word<'t>(&'t self, word: &'t Decorated<Ident>) -> &'t str {
+        let range = hcl_edit::Span::span(word);
+        let written = range.and_then(|range| self.text.get(range));
+        written.unwrap_or(word.as_str())
     }
 
     fn heredoc(&self, heredoc: &HeredocTemplate) -> ExprKind {

@@ -5,6 +5,7 @@
 //! only when it is needed, since most commands do not need it. The parser stops at the first syntax error of a file,
 //! so a file gives at most one.
 
+mod duplicate_key;
 mod for_object;
 mod heredoc;
 mod lower;
@@ -177,12 +178,12 @@ fn parse_keeping(
     text: &str,
     keep: fn(&structure::Block) -> bool,
 ) -> Result<Body, Box<Diagnostic>> {
-    let error = match structure::Body::from_str(text) {
+    let error = match duplicate_key::parse(text) {
         Ok(body) => return Ok(Lower::new(file, text).body(&body, keep)),
         Err(error) => error,
     };
     if let Some(text) = for_object::on_one_line(text)
-        && let Ok(body) = structure::Body::from_str(&text)
+        && let Ok(body) = duplicate_key::parse(&text)
     {
         return Ok(Lower::new(file, &text).body(&body, keep));
     }
@@ -382,6 +383,9 @@ fn unbalanced(text: &str) -> Option<(usize, &'static str, String)> {
 mod tests {
     use super::*;
     use crate::diagnostic::{RenderStyle, render};
+    use crate::language::NoNamespaces;
+    use crate::language::evaluate::evaluate;
+    use crate::language::value::Value;
     use crate::path::ProjectPath;
     use crate::source::{SourceFile, Sources};
 
@@ -478,6 +482,29 @@ mod tests {
           |
           = help: remove one of the two
         "#);
+    }
+
+    #[test]
+    fn a_key_may_occur_twice_in_an_object() {
+        let value = |text: &str| {
+            let body = parse(FileId::UNPLACED, text).map_err(|it| it.message)?;
+            let value = evaluate(&body.attributes[0].value, &NoNamespaces("a test"));
+            Ok(value.unwrap())
+        };
+        let object = |a: u64, b: u64| {
+            let fields = [("a", Value::from(a)), ("long-name", Value::from(b))];
+            Ok::<_, String>(Value::object(fields))
+        };
+        for text in [
+            "x = { a = 0, a = 1, long-name = 2 }",
+            "x = {\n  a = 0\n  long-name = 3\n  a = 1\n  long-name = 2\n}\n",
+            "x = { a = 3, a = 3, a = 1, long-name = 3, long-name = 2 }",
+        ] {
+            assert_eq!(value(text), object(1, 2), "{text}");
+        }
+        // The problem of a file with such a key is another one.
+        assert!(problem("x = { a = 1, a = 2 }\ny = [\n").contains("never closed"));
+        assert!(problem("x = { \"a\" = 1, \"a\" = 2 }").contains("unique object key"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 pub mod summary;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -37,11 +38,25 @@ const FLAGS: [&str; 8] = [
     "--terragrunt-non-interactive",
 ];
 
+/// Options of Terragrunt whose value is the next word.
+const VALUE_OPTIONS: [&str; 9] = [
+    "--config",
+    "--download-dir",
+    "--filter",
+    "--log-format",
+    "--log-level",
+    "--parallelism",
+    "--queue-exclude-dir",
+    "--queue-include-dir",
+    "--working-dir",
+];
+
 /// Returns whether the command is known to change nothing but local files.
 pub fn reads_only(command: &[OsString]) -> bool {
+    let command = without_values(command);
     let matches = |text: String| {
         let pattern = CommandPattern::parse(&text);
-        pattern.is_ok_and(|pattern| pattern.matches(command, &FLAGS))
+        pattern.is_ok_and(|pattern| pattern.matches(&command, &FLAGS))
     };
     let is_read_by = |program: &&str| {
         let mut reading = READING.iter();
@@ -60,6 +75,26 @@ pub fn reads_only(command: &[OsString]) -> bool {
         patterns.any(matches)
     };
     TOOLS.iter().any(is_read_by) || is_handed_on()
+}
+
+/// Returns a command of Terragrunt without its own options that have a value. Others are returned as they are.
+fn without_values(command: &[OsString]) -> Cow<'_, [OsString]> {
+    let program = command
+        .first()
+        .and_then(|program| Path::new(program).file_stem());
+    if program.is_none_or(|program| program != "terragrunt") {
+        return command.into();
+    }
+    let mut words = command.iter();
+    let mut left = Vec::new();
+    while let Some(word) = words.next() {
+        if VALUE_OPTIONS.iter().any(|option| word == option) {
+            words.next();
+        } else {
+            left.push(word.clone());
+        }
+    }
+    left.into()
 }
 
 /// Returns whether the command is a plan that exits with 2 if there are changes.
@@ -103,6 +138,8 @@ mod tests {
             "terraform output state",
             "terragrunt run -- graph",
             "terragrunt run -- plan",
+            "terragrunt --log-level error plan",
+            "terragrunt run --all --log-format bare --filter x -- plan",
             "/opt/tofu fmt -check",
         ] {
             assert!(reads(line), "{line}");
@@ -117,6 +154,9 @@ mod tests {
             "terragrunt --working-dir graph backend delete",
             "terragrunt run --all --queue-include-dir plan -- workspace delete x",
             "terragrunt --log-level show exec aws",
+            "terragrunt --log-level error --working-dir plan apply",
+            "terragrunt run --log-level -- apply plan",
+            "terraform --log-level error plan",
             "terragrunt graph apply",
             "terraform -chdir plan workspace delete",
             "terragrunt run --all apply",
