@@ -209,15 +209,19 @@ impl Project {
         (status, fs::read_to_string(error).unwrap())
     }
 
-    /// How often a stack was running when `orch` was killed.
+    /// How often a stack was running when `orch` was killed, or when a signal ended its command.
     fn unknown_ends(&self, stack: usize) -> usize {
         let path = format!("/{}", name(stack));
         let count = |journal: &Vec<Value>, event: &str| {
             let is_so = |line: &&Value| line["event"] == event && line["stack"] == path;
             journal.iter().filter(is_so).count()
         };
-        let is_unknown =
-            |journal: &&Vec<Value>| count(journal, "started") > count(journal, "ended");
+        let is_unknown = |journal: &&Vec<Value>| {
+            let mut lines = journal.iter().filter(|line| line["stack"] == path);
+            let is_interrupted = journal.iter().any(|line| line["event"] == "interrupted");
+            let has_failed = lines.any(|line| line["outcome"] == "failed");
+            count(journal, "started") > count(journal, "ended") || is_interrupted && has_failed
+        };
         self.journals().iter().filter(is_unknown).count()
     }
 
@@ -329,8 +333,8 @@ proptest! {
             let text = fs::read_to_string(project.root.join(name(stack)).join("result")).unwrap();
             prop_assert_eq!(text.trim().parse::<u64>().unwrap(), result, "{}", name(stack));
         }
-        // A command may have done its work unknown to an `orch` that was killed meanwhile; no other
-        // does it twice.
+        // A command may have done its work unknown to an `orch` that was killed meanwhile, or just before a
+        // signal ended it; no other does it twice.
         for stack in 0..project.stacks.len() {
             let times = project.lines(stack, "succeeded");
             prop_assert!(times >= 1 && times <= 1 + project.unknown_ends(stack), "{}", name(stack));
