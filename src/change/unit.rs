@@ -9,6 +9,8 @@ pub struct TerragruntUnit {
     pub directory: ProjectPath,
     /// Whether it, or a file that it includes, names a module to run.
     pub has_source: bool,
+    /// The first `exclude` block that it has or includes.
+    pub exclude: Option<Location>,
     /// The units that run before it, in the order written.
     pub dependencies: Vec<UnitDependency>,
 }

@@ -240,6 +240,15 @@ impl Context {
             self.notices
                 .help("move one of the two: as stacks, a directory runs before those in it");
         }
+        let excluding = new.excluding.iter();
+        let excluding = excluding.map(|(unit, it)| format!("`{unit}` ({})", printable(&place(it))));
+        if let Some(list) = some_of(excluding) {
+            self.notices.warning(&format!(
+                "`exclude` blocks are not read, so `orch apply` runs {list}"
+            ));
+            self.notices
+                .help("leave units out with `--exclude`, or with `driver = \"none\"` in their `stack` block");
+        }
         let others = new.others.iter().map(|path| format!("`{path}`"));
         if let Some(list) = some_of(others) {
             self.notices.note(&format!(

@@ -25,6 +25,8 @@ pub struct NewUnits {
     pub others: Vec<ProjectPath>,
     /// The units that depend on one that lies in them.
     pub inside_out: Vec<InsideOutUnit>,
+    /// The units with an `exclude` block, each with the place of it.
+    pub excluding: Vec<(ProjectPath, Location)>,
     /// The directories with only a JSON file, which is not read.
     pub unread: Vec<ProjectPath>,
     pub left_out: Vec<LeftOutDependency>,
@@ -135,6 +137,9 @@ fn add(unit: TerragruntUnit, known: &BTreeSet<ProjectPath>, new: &mut NewUnits) 
         after.push(path.clone());
     }
     after.sort_unstable();
+    let exclude = unit.exclude;
+    new.excluding
+        .extend(exclude.map(|place| (unit.directory.clone(), place)));
     new.units.insert(unit.directory, after);
 }
 

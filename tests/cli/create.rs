@@ -621,6 +621,24 @@ fn create_all_terragrunt_says_which_dependencies_it_leaves_out() {
 }
 
 #[test]
+fn create_all_terragrunt_warns_of_excluded_units() {
+    let unit = "terraform {\n  source = \"x\"\n}\n";
+    let exclude = "exclude {\n  if      = true\n  actions = [\"apply\"]\n}\n";
+    let sandbox = Sandbox::new(&format!(
+        "//- a/terragrunt.hcl\n{unit}{exclude}//- b/terragrunt.hcl\n{unit}include {{\n  path = \"../off.hcl\"\n}}\n\
+         //- c/terragrunt.hcl\n{unit}//- off.hcl\n{exclude}"
+    ));
+    assert_snapshot!(create(&sandbox, "--all-terragrunt"), @r#"
+    created stack /a
+    created stack /b
+    created stack /c
+    [stderr]
+    warning: `exclude` blocks are not read, so `orch apply` runs `/a` (a/terragrunt.hcl:4), `/b` (off.hcl:1)
+      = help: leave units out with `--exclude`, or with `driver = "none"` in their `stack` block
+    "#);
+}
+
+#[test]
 fn create_all_terragrunt_leaves_out_orders_that_stacks_cannot_have() {
     let unit = |path: &str, dependency: &str| {
         format!(

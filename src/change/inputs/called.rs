@@ -105,6 +105,7 @@ pub(in crate::change) fn units(tree: &Tree, directories: &[ProjectPath]) -> Vec<
         Some(TerragruntUnit {
             directory: directory.clone(),
             has_source: node.has_source,
+            exclude: node.exclude,
             dependencies: node.data.into_iter().map(dependency).collect(),
         })
     };

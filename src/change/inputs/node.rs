@@ -6,7 +6,7 @@ use super::chain::ChainBudget;
 use super::linked_changes::ChangedInput;
 use super::tree::{ModuleDirectory, Tree};
 use crate::change::call::ModuleCall;
-use crate::change::cause::{InputLocation, Use};
+use crate::change::cause::{InputLocation, Location, Use};
 use crate::change::code_use::CodeUse;
 use crate::git::ChangedFile;
 use crate::path::ProjectPath;
@@ -28,6 +28,8 @@ pub(in crate::change) struct InputNode<'a> {
     pub(super) data: Vec<CodeUse>,
     /// Whether its Terragrunt files name a module to run.
     pub(super) has_source: bool,
+    /// The first `exclude` block of a Terragrunt unit.
+    pub(super) exclude: Option<Location>,
     /// Reads whose paths cannot be determined.
     pub(super) unknown: Vec<Use>,
     /// Whether it has inputs that the first digest rules did not follow.
@@ -77,6 +79,7 @@ impl<'a> InputNode<'a> {
             calls: Vec::new(),
             data: Vec::new(),
             has_source: false,
+            exclude: None,
             unknown: Vec::new(),
             has_newer: false,
         }

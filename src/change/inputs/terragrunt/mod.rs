@@ -100,6 +100,10 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
     }
     if visit.role.is_merged() && reading.units.tree.finds_data {
         dependencies::add(reading, file, &names);
+        let exclude = file.body.blocks("exclude").next();
+        let exclude = exclude.map(|block| names.location(block.kind.span));
+        let known = &mut reading.node.exclude;
+        *known = known.take().or(exclude);
     }
     reading.node.has_newer |= names.has_newer.get();
 }
