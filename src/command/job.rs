@@ -13,7 +13,7 @@ use super::run::{RunJob, patterns, records_of};
 use crate::change::EntryIndex;
 use crate::context::{Context, from_lock, from_read, from_store, state_config};
 use crate::error::{Error, ErrorContext as _, Result};
-use crate::export::{OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
+use crate::export::{Engine, OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
 use crate::path::StackPath;
 use crate::plan::stale::OperationKey;
 use crate::printable::printable;
@@ -21,7 +21,7 @@ use crate::project::config::{BackendConfig, LocalBackend, RecordKind};
 use crate::project::discover::RootRule;
 use crate::project::environment::{Environment, lookup};
 use crate::project::stack::StackIndex;
-use crate::record::results::OrderOutline;
+use crate::record::results::{OrderOutline, TurnResult};
 use crate::run::request::head;
 use crate::run::results::OrderResults;
 use crate::run::schedule::OnError;
@@ -33,6 +33,7 @@ use crate::state::clock::SystemClock;
 use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
+use crate::state::results::ResultName;
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
@@ -320,8 +321,8 @@ impl Context {
 
     /// Returns the turns of a job that may run its command.
     ///
-    /// Where the state records the command, a stack waits for what the state lacks. Elsewhere, only the engine knows
-    /// what has succeeded.
+    /// A stack waits for those before it that have not succeeded: as the state records it, or else by the results of
+    /// other jobs. If this machine does not see these, only the engine knows.
     ///
     /// # Errors
     ///
@@ -334,9 +335,19 @@ impl Context {
         recorded: Option<RecordKind>,
     ) -> Result<OpenTurns> {
         let OrderProgress {
-            turns: states,
+            turns: mut states,
             mut records,
         } = self.progress(order, recorded)?;
+        let predecessors = order.predecessors();
+        let mut is_gated = recorded.is_some();
+        if !is_gated && self.sees_results(order)? {
+            // With `continue`, stacks run after failed ones, too.
+            let on_error = order.run_settings().map_err(Error::refused)?.on_error();
+            is_gated = on_error != OnError::Continue;
+            let before = job.turns.iter().flat_map(|&turn| predecessors.of(turn));
+            let known = before.map(|it| it.turn).chain(job.turns.iter().copied());
+            self.add_results(order, &known.collect(), &mut states)?;
+        }
         let own = job.turns.iter().map(|&turn| &order.turns[turn].stack);
         let own: BTreeSet<&StackPath> = own.collect();
         records.retain(|stack, _| own.contains(stack));
@@ -356,12 +367,11 @@ impl Context {
             },
         };
         let failed = failed_turn(order, &states, &job.turns)?;
-        let predecessors = order.predecessors();
         let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnProgress::Done).collect();
         for &turn in job.turns.iter().filter(|turn| is_left(turn)) {
             let path = &order.turns[turn].stack;
             let before = predecessors.of(turn).into_iter();
-            let mut needed = before.filter(|it| it.must_succeed && recorded.is_some());
+            let mut needed = before.filter(|it| it.must_succeed && is_gated);
             let missing = needed.find(|it| !is_open[it.turn]);
             let missing = missing.map(|it| order.turns[it.turn].stack.clone());
             let reason = missing.map(SkipReason::Waits);
@@ -408,6 +418,41 @@ impl Context {
         }
         let config = state_config(&self.project, &self.notices)?;
         open(&config, root).map(Some).map_err(from_store)
+    }
+
+    /// Returns whether a job sees the results of those before it.
+    fn sees_results(&self, order: &WorkOrder) -> Result<bool> {
+        // The others hand on results only to the last job.
+        let is_handed_on = matches!(order.engine, Engine::Gitlab | Engine::Make);
+        Ok(is_handed_on || !self.hands_results_on()?)
+    }
+
+    /// Sets the states of some turns by their latest results.
+    fn add_results(
+        &self,
+        order: &WorkOrder,
+        turns: &BTreeSet<usize>,
+        states: &mut [TurnProgress],
+    ) -> Result<()> {
+        let Some(store) = self.results_store()? else {
+            return Ok(());
+        };
+        let names = store.results(&order.run).map_err(from_store)?;
+        let names = names.into_iter().filter(|name| turns.contains(&name.turn));
+        let latest: BTreeMap<usize, ResultName> = names.map(|name| (name.turn, name)).collect();
+        for (turn, name) in latest {
+            let Some(bytes) = store.result(&order.run, name).map_err(from_store)? else {
+                continue;
+            };
+            let damaged = || format!("failed to read a result of run {}", order.run);
+            let result = TurnResult::parse(&bytes).context(damaged())?;
+            states[turn] = if result.has_succeeded() {
+                TurnProgress::Done
+            } else {
+                TurnProgress::Failed
+            };
+        }
+        Ok(())
     }
 
     /// Returns whether the engine has to hand on the results of jobs: the project has no state that other machines see.

@@ -26,7 +26,8 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     if !artifacts.is_empty() {
         common.insert("artifacts".into(), artifacts.into());
     }
-    if !shape.stops {
+    // A job that the engine skips hands on no results, so `orch` skips its stacks instead.
+    if !shape.stops || shape.results.is_some() {
         common.insert("when".into(), "always".into());
     }
     let mut pipeline = keys([

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::journal::{FORMAT, JournalEntry, line};
+use crate::record::journal::{Event, FORMAT, JournalEntry, OutcomeRecord, line};
 
 /// The longest part of a log that is sent: its end.
 pub(super) const LONGEST_LOG: usize = 8 << 20;
@@ -71,6 +71,20 @@ pub(super) fn check_format(json: &[u8]) -> Result<(), ResultError> {
 }
 
 impl TurnResult {
+    /// Returns whether the turn has ended with success.
+    pub fn has_succeeded(&self) -> bool {
+        let ends = self
+            .lines
+            .iter()
+            .rev()
+            .filter_map(|line| match &line.event {
+                Event::Ended(ended) => Some(&ended.outcome),
+                _ => None,
+            });
+        ends.take(1)
+            .any(|outcome| *outcome == OutcomeRecord::Succeeded)
+    }
+
     /// # Errors
     ///
     /// If a line cannot be written.
