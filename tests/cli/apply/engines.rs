@@ -323,3 +323,36 @@ fn engines_run_a_pipeline_twice_at_once_and_each_stack_once() {
     let said = make.run(&jobs);
     assert_eq!(left(&jobs), left(&alone), "{said}");
 }
+
+#[test]
+fn engines_hand_on_results_without_a_state() {
+    let gitlab = Engine {
+        program: "gitlab-ci-local",
+        name: "gitlab",
+        template: "{}",
+        arguments: "--file jobs.yml --shell-isolation --concurrency 4",
+    };
+    if !gitlab.is_there() {
+        return;
+    }
+    let repository = project();
+    repository.remove("/config.orch.hcl");
+    repository.write("/template.yml", gitlab.template);
+    repository.commit();
+    push(&repository);
+    done(
+        &repository,
+        "export gitlab -o jobs.yml --jobs 4 --template template.yml -- sh -c 'test $ORCH_STACK_NAME != db'",
+    );
+    // Only tracked files reach the jobs.
+    repository.git("add jobs.yml jobs.order.json");
+    let said = gitlab.run(&repository);
+    for line in [
+        "3 of 6 stacks not done",
+        "/app: not run",
+        "/db: failed",
+        "/web: not run",
+    ] {
+        assert!(said.contains(&format!("note: {line}")), "{said}");
+    }
+}
