@@ -235,10 +235,10 @@ impl Context {
             let place = place(location);
             let place = printable(&place);
             self.notices.warning(&format!(
-                "no stack for `{unit}`: it depends on `{inner}` ({place}), which lies in it"
+                "no stack for `{unit}`: it depends on `{inner}` ({place}), a directory inside it"
             ));
             self.notices
-                .help("move one of the two: as stacks, a directory runs before those in it");
+                .help("move one of the two: a stack always runs before the stacks nested in it");
         }
         let excluding = new.excluding.iter();
         let excluding = excluding.map(|(unit, it)| format!("`{unit}` ({})", printable(&place(it))));
@@ -321,7 +321,7 @@ fn some_of(mut texts: impl Iterator<Item = String>) -> Option<String> {
 /// Returns the subject of a sentence about directories that are no stacks.
 fn others(number: usize) -> String {
     if number == 1 {
-        return "the files of Terraform in 1 other directory".to_owned();
+        return "the Terraform files in 1 other directory".to_owned();
     }
-    format!("the files of Terraform in {number} other directories")
+    format!("the Terraform files in {number} other directories")
 }

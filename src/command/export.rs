@@ -243,7 +243,7 @@ impl Context {
         }
         if has_results {
             self.notices.note(
-                "results and logs of the jobs are artifacts of the engine: this project has no state in a bucket",
+                "jobs store results and logs as artifacts of the engine, which does not mask secrets in them: this project has no state in a bucket",
             );
         }
         if let Some(graph) = &graph {
@@ -337,7 +337,7 @@ fn joined(parts: &[&str]) -> Option<String> {
 
 /// Refuses a text that an engine or a shell might change in a pipeline.
 fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str> {
-    let is_special = |c: char| c.is_control() || "$`\"'\\#%!{}<>|&;*?()".contains(c);
+    let is_special = |c: char| c.is_control() || "$`\"'\\#%!{}[]<>|&;*?()".contains(c);
     let is_outside = text.starts_with(' ') || text.ends_with(' ') || text.is_empty();
     if is_outside || text.contains(is_special) {
         let problem = format!(

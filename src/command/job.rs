@@ -23,7 +23,7 @@ use crate::project::environment::{Environment, lookup};
 use crate::project::stack::StackIndex;
 use crate::record::results::{OrderOutline, TurnResult};
 use crate::run::request::head;
-use crate::run::results::OrderResults;
+use crate::run::results::{HandedOn, OrderResults};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::run::workflow::now;
@@ -391,25 +391,26 @@ impl Context {
         &self,
         outline: &Arc<OrderOutline>,
     ) -> Result<Option<OrderResults>> {
-        let first_attempt = if self.hands_results_on()? {
-            // Other machines may have earlier attempts, and the engine puts all files into one folder.
-            let seconds = now() / 1_000_000_000;
-            u32::try_from(seconds).unwrap_or(u32::MAX)
-        } else {
-            1
+        // Other machines may have earlier attempts, and the engine puts all files into one folder.
+        let handed_on = match self.results_store()? {
+            Some(store) if self.hands_results_on()? => Some(HandedOn {
+                store,
+                first_attempt: u32::try_from(now() / 1_000_000_000).unwrap_or(u32::MAX),
+            }),
+            _ => None,
         };
         let backend = self.results_store()?;
         Ok(backend.map(|backend| OrderResults {
             outline: Arc::clone(outline),
             backend,
-            first_attempt,
+            handed_on,
         }))
     }
 
     /// Opens the store with the results of work orders: beside the state, or where it would be. `None` if nothing
     /// marks the root of the project, so it keeps nothing.
     pub(super) fn results_store(&self) -> Result<Option<Backend>> {
-        if self.rule == RootRule::WorkingDirectory {
+        if !self.has_results() {
             return Ok(None);
         }
         let root = &self.project.root;
@@ -420,11 +421,16 @@ impl Context {
         open(&config, root).map(Some).map_err(from_store)
     }
 
+    /// Returns whether results of jobs are kept: something marks the root of the project.
+    pub fn has_results(&self) -> bool {
+        self.rule != RootRule::WorkingDirectory
+    }
+
     /// Returns whether a job sees the results of those before it.
     fn sees_results(&self, order: &WorkOrder) -> Result<bool> {
         // The others hand on results only to the last job.
         let is_handed_on = matches!(order.engine, Engine::Gitlab | Engine::Make);
-        Ok(is_handed_on || !self.hands_results_on()?)
+        Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
     }
 
     /// Sets the states of some turns by their latest results.
@@ -440,7 +446,16 @@ impl Context {
         let names = store.results(&order.run).map_err(from_store)?;
         let names = names.into_iter().filter(|name| turns.contains(&name.turn));
         let latest: BTreeMap<usize, ResultName> = names.map(|name| (name.turn, name)).collect();
+        for start in store.starts(&order.run).map_err(from_store)? {
+            let is_killed = latest.get(&start.turn).is_none_or(|it| *it < start);
+            if turns.contains(&start.turn) && is_killed {
+                states[start.turn] = TurnProgress::Failed;
+            }
+        }
         for (turn, name) in latest {
+            if states[turn] == TurnProgress::Failed {
+                continue;
+            }
             let Some(bytes) = store.result(&order.run, name).map_err(from_store)? else {
                 continue;
             };
@@ -458,7 +473,7 @@ impl Context {
     /// Returns whether the engine has to hand on the results of jobs: the project has no state that other machines see.
     pub(super) fn hands_results_on(&self) -> Result<bool> {
         if self.project.settings.state.is_none() {
-            return Ok(self.rule != RootRule::WorkingDirectory);
+            return Ok(self.has_results());
         }
         let config = state_config(&self.project, &self.notices)?;
         Ok(config.backend == BackendConfig::Local(LocalBackend::default()))

@@ -1,6 +1,10 @@
 //! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
 //! has handed them on.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
@@ -8,6 +12,8 @@ use crate::record::journal::{Event, Runs};
 use crate::record::results::{LocalResults, MergeFacts, OpenTurn, StoredOrder, TurnResult};
 use crate::state::backend::Backend;
 use crate::state::document::Document;
+use crate::state::results::ResultName;
+use crate::state::store::StoreError;
 
 impl Context {
     /// Brings the runs of work orders to this machine: all, or those whose id begins or ends with a text.
@@ -59,7 +65,7 @@ impl Context {
         } else {
             MergeFacts {
                 has_ended: store.has_end(run).map_err(from_store)?,
-                open: Vec::new(),
+                open: killed(store, run, &order).map_err(from_store)?,
             }
         };
         let names = store.results(run).map_err(from_store)?;
@@ -106,6 +112,23 @@ impl Context {
             brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks
         })
     }
+}
+
+/// Returns the turns whose latest attempt has begun and has no result.
+fn killed(store: &Backend, run: &str, order: &StoredOrder) -> Result<Vec<OpenTurn>, StoreError> {
+    let by_turn = |names: Vec<ResultName>| -> BTreeMap<usize, ResultName> {
+        names.into_iter().map(|name| (name.turn, name)).collect()
+    };
+    let (starts, ends) = (by_turn(store.starts(run)?), by_turn(store.results(run)?));
+    let open = starts.into_iter().filter(|(turn, start)| {
+        let has_ended = ends.get(turn).is_some_and(|end| end >= start);
+        *turn < order.outline.turns.len() && !has_ended
+    });
+    let open = open.map(|(turn, start)| OpenTurn {
+        stack: order.outline.turns[turn].stack.clone(),
+        since: Timestamp::from_second(i64::from(start.attempt)).unwrap_or_default(),
+    });
+    Ok(open.collect())
 }
 
 /// Returns what the state knows of the run of a work order that locks it.

@@ -23,7 +23,7 @@ pub struct NewUnits {
     pub units: BTreeMap<ProjectPath, Vec<ProjectPath>>,
     /// The directories with Terragrunt files that name no module and lie beside no Terraform files.
     pub others: Vec<ProjectPath>,
-    /// The units that depend on one that lies in them.
+    /// The units that depend on one inside them.
     pub inside_out: Vec<InsideOutUnit>,
     /// The units with an `exclude` block, each with the place of it.
     pub excluding: Vec<(ProjectPath, Location)>,
@@ -39,7 +39,7 @@ pub struct LeftOutDependency {
     pub is_outside: bool,
 }
 
-/// A unit that depends on one that lies in it. As stacks, a directory runs before those in it.
+/// A unit that depends on one inside it. A stack always runs before the stacks nested in it.
 #[derive(Debug)]
 pub struct InsideOutUnit {
     pub unit: ProjectPath,

@@ -2,6 +2,7 @@
 
 use yaml_serde::{Mapping, Value};
 
+use super::job_name::JobNames;
 use super::limits::{Engine, LimitKind};
 use super::shape::{ExportError, PipelineJobs, Shape, check, keys, yaml_file};
 use super::{JobGraph, PipelineJob};
@@ -9,9 +10,6 @@ use super::{JobGraph, PipelineJob};
 /// The actions that hand on artifacts.
 const UPLOAD: &str = "actions/upload-artifact@v4";
 const DOWNLOAD: &str = "actions/download-artifact@v4";
-
-/// How the names of artifacts begin.
-const ARTIFACT: &str = "orch-";
 
 /// The condition of a job that also starts after a failure.
 const UNLESS_CANCELLED: &str = "${{ !cancelled() }}";
@@ -89,15 +87,18 @@ fn needs(graph: &JobGraph, jobs: &[usize]) -> Vec<Value> {
     ids.map(Value::from).collect()
 }
 
+/// Returns how the names of the artifacts of a pipeline begin.
+fn artifact(shape: &Shape<'_>) -> String {
+    format!("orch-results-{}", JobNames::default().name(shape.order))
+}
+
 /// Returns the step that hands on the results of a job, if the engine does that.
 fn upload(shape: &Shape<'_>, id: &str) -> Option<Value> {
     shape.results?;
     let paths: Vec<String> = shape.result_paths().collect();
+    let name = format!("{}-{id}-${{{{ github.run_attempt }}}}", artifact(shape));
     let with = keys([
-        (
-            "name",
-            format!("{ARTIFACT}{id}-${{{{ github.run_attempt }}}}").into(),
-        ),
+        ("name", name.into()),
         ("path", paths.join("\n").into()),
         ("include-hidden-files", true.into()),
     ]);
@@ -105,6 +106,8 @@ fn upload(shape: &Shape<'_>, id: &str) -> Option<Value> {
         ("if", "${{ always() }}".into()),
         ("uses", UPLOAD.into()),
         ("with", with.into()),
+        // The job has done its work.
+        ("continue-on-error", true.into()),
     ]);
     Some(step.into())
 }
@@ -112,11 +115,16 @@ fn upload(shape: &Shape<'_>, id: &str) -> Option<Value> {
 /// Returns the step that gets the results of all jobs, if the engine hands them on.
 fn download(shape: &Shape<'_>) -> Option<Value> {
     let with = keys([
-        ("pattern", format!("{ARTIFACT}*").into()),
+        ("pattern", format!("{}-*", artifact(shape)).into()),
         ("path", shape.results?.into()),
         ("merge-multiple", true.into()),
     ]);
-    let step = keys([("uses", DOWNLOAD.into()), ("with", with.into())]);
+    let step = keys([
+        ("uses", DOWNLOAD.into()),
+        ("with", with.into()),
+        // Stacks without a result count as not run.
+        ("continue-on-error", true.into()),
+    ]);
     Some(step.into())
 }
 

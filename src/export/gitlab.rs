@@ -22,6 +22,10 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
     }
     if shape.results.is_some() {
         artifacts.insert("when".into(), "always".into());
+        // Logs may have secrets.
+        if !artifacts.contains_key("access") {
+            artifacts.insert("access".into(), "developer".into());
+        }
     }
     if !artifacts.is_empty() {
         common.insert("artifacts".into(), artifacts.into());

@@ -25,6 +25,9 @@ pub trait Director {
     /// If the attempt fails instead.
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure>;
 
+    /// Learns that an attempt has failed, and that another one will follow.
+    fn retries(&mut self, _turn: TurnIndex) {}
+
     /// Receives the result of a turn. Returns the findings to record with it; `None` if only the outcome is recorded.
     fn ended(&mut self, ending: &Ending) -> Option<Findings>;
 

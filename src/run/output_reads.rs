@@ -95,7 +95,7 @@ impl OutputReads {
         outputs.as_ref().as_ref().map_err(String::as_str)
     }
 
-    /// Takes the end of a turn. Returns the source that it has failed to read.
+    /// Takes the end of an attempt that has failed, or of a turn. Returns the source that it has failed to read.
     pub fn end(&mut self, turn: TurnIndex) -> Option<usize> {
         let source = self.of_turns.remove(&turn)?.reading?;
         self.failed.insert(source);
@@ -210,6 +210,8 @@ mod tests {
         assert_eq!(reads.0.end(A), Some(0));
         assert!(!reads.is_held(B) && reads.is_needed(B, 1));
         assert!(!reads.is_held(C));
+        // A retry.
+        assert!(reads.is_needed(A, 2));
     }
 
     #[test]

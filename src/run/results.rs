@@ -3,6 +3,7 @@
 //! A thread sends them, so that a slow store delays no command. A result that cannot be sent is still in the journal on
 //! this machine.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -27,7 +28,16 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct OrderResults {
     pub outline: Arc<OrderOutline>,
     pub backend: Backend,
-    /// The number of the first attempt of each turn, if the store has none.
+    /// If the engine hands results on.
+    pub handed_on: Option<HandedOn>,
+}
+
+/// Marks attempts as begun, where no state shows which ones were killed.
+#[derive(Debug)]
+pub struct HandedOn {
+    /// The store, for the thread that starts commands.
+    pub store: Backend,
+    /// The number of the first attempt on this machine.
     pub first_attempt: u32,
 }
 
@@ -46,6 +56,10 @@ pub(super) struct ResultSender {
     logs: Option<Logs>,
     sender: Sender<Message>,
     thread: JoinHandle<Vec<UnsentResult>>,
+    outline: Arc<OrderOutline>,
+    handed_on: Option<HandedOn>,
+    /// The numbers of the attempts that were marked as begun.
+    attempts: HashMap<usize, u32>,
     /// The header of the job, until its first turn starts.
     header: Option<Box<Header>>,
 }
@@ -53,7 +67,8 @@ pub(super) struct ResultSender {
 enum Message {
     /// The first turn starts.
     Begun(Box<Header>),
-    Ended(TurnResult),
+    /// The result of a turn, with the number of its attempt.
+    Ended(TurnResult, u32),
 }
 
 impl ResultSender {
@@ -65,12 +80,22 @@ impl ResultSender {
     ) -> io::Result<Self> {
         let (sender, receiver) = channel();
         let lines = ResultLines::new(&header.run, &results.outline);
-        let thread = thread::Builder::new().spawn(move || send_all(&results, &receiver))?;
+        let OrderResults {
+            outline,
+            backend,
+            handed_on,
+        } = results;
+        let of_thread = Arc::clone(&outline);
+        let thread =
+            thread::Builder::new().spawn(move || send_all(&of_thread, &backend, &receiver))?;
         Ok(ResultSender {
             lines,
             logs,
             sender,
             thread,
+            outline,
+            handed_on,
+            attempts: HashMap::new(),
             header: Some(Box::new(header.clone())),
         })
     }
@@ -94,9 +119,29 @@ impl ResultSender {
             let destroys = turn.operation == Operation::Destroy;
             (turn.stack.as_str(), destroys)
         });
+        if let (RunEvent::Started { attempt: 1, .. }, Some(turn)) = (event, turn) {
+            self.mark_start(turn);
+        }
         let logs = self.logs.as_ref().map(|logs| (logs, of_job));
         if let Some(result) = self.lines.add(entry, turn, logs) {
-            self.send(Message::Ended(result));
+            let attempt = self.attempts.get(&result.turn).copied();
+            let first = self.handed_on.as_ref().map(|it| it.first_attempt);
+            let attempt = attempt.or(first).unwrap_or(1);
+            self.send(Message::Ended(result, attempt));
+        }
+    }
+
+    /// Marks an attempt as begun, before its command starts.
+    fn mark_start(&mut self, turn: (&str, bool)) {
+        let (Some(handed_on), Some(turn)) = (&self.handed_on, self.lines.position(turn)) else {
+            return;
+        };
+        let attempt = handed_on.first_attempt;
+        let name = ResultName { turn, attempt };
+        let job = self.lines.job().as_bytes();
+        // If that fails, the result may follow.
+        if let Ok(attempt) = handed_on.store.put_start(&self.outline.run, name, job) {
+            self.attempts.insert(turn, attempt);
         }
     }
 
@@ -124,18 +169,17 @@ fn turn_of(event: &RunEvent) -> Option<TurnIndex> {
     }
 }
 
-fn send_all(results: &OrderResults, receiver: &Receiver<Message>) -> Vec<UnsentResult> {
-    let OrderResults {
-        outline,
-        backend,
-        first_attempt,
-    } = results;
+fn send_all(
+    outline: &Arc<OrderOutline>,
+    backend: &Backend,
+    receiver: &Receiver<Message>,
+) -> Vec<UnsentResult> {
     let run = &outline.run;
     let mut order = None;
     let mut is_new = false;
     let mut unsent = Vec::new();
     for message in receiver {
-        let result = match message {
+        let (result, attempt) = match message {
             Message::Begun(of_job) => {
                 let stored = StoredOrder::new((**outline).clone(), *of_job);
                 match backend.put_order(run, &stored.to_bytes()) {
@@ -145,7 +189,7 @@ fn send_all(results: &OrderResults, receiver: &Receiver<Message>) -> Vec<UnsentR
                 }
                 continue;
             }
-            Message::Ended(result) => result,
+            Message::Ended(result, attempt) => (result, attempt),
         };
         let mut send = || -> Result<(), String> {
             if let Some(stored) = &order {
@@ -155,7 +199,7 @@ fn send_all(results: &OrderResults, receiver: &Receiver<Message>) -> Vec<UnsentR
             let bytes = result.to_bytes().map_err(|error| error.to_string())?;
             let name = ResultName {
                 turn: result.turn,
-                attempt: *first_attempt,
+                attempt,
             };
             with_retries(|| backend.put_result(run, name, &bytes))
         };

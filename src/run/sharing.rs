@@ -273,11 +273,17 @@ pub struct SharedInputs<'p> {
 }
 
 impl SharedInputs<'_> {
-    /// Returns the positions of the sources that a turn needs, in order.
-    fn needed(&self, turn: TurnIndex) -> Vec<usize> {
-        let stack = self.sequence.get(turn.get());
-        let needed = stack.map(|stack| self.inputs.needed(*stack));
-        needed.into_iter().flatten().collect()
+    /// Returns the positions of the sources that a turn reads, in order.
+    fn needed(&self, step: &UpcomingStep<'_>) -> Vec<usize> {
+        let stack = self.sequence[step.index.get()];
+        let needed: Vec<usize> = self.inputs.needed(stack).into_iter().collect();
+        // A follow-up that cannot run only fails.
+        let first = step.turn.steps.iter().find(|step| step.is_command());
+        let reads = needed.first().is_some_and(|&source| {
+            let name = self.inputs.step_name(source);
+            matches!(first, Some(Step::CommandWith(first, _)) if **first == *name)
+        });
+        if reads { needed } else { Vec::new() }
     }
 
     /// Returns the steps before the command of each stack, with their tasks.
@@ -328,7 +334,7 @@ impl SharedInputs<'_> {
 
 impl Director for SharedInputs<'_> {
     fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
-        let needed = self.needed(step.index);
+        let needed = self.needed(step);
         if needed.is_empty() {
             return false;
         }
@@ -340,7 +346,7 @@ impl Director for SharedInputs<'_> {
     }
 
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
-        let needed = self.needed(step.index);
+        let needed = self.needed(step);
         let Some(number) = command_number(step).filter(|_| !needed.is_empty()) else {
             return Ok(true);
         };
@@ -367,6 +373,10 @@ impl Director for SharedInputs<'_> {
             task.environment
                 .extend(variables.map(|(name, value)| (name.clone(), value.clone())));
         }
+    }
+
+    fn retries(&mut self, turn: TurnIndex) {
+        self.reads.end(turn);
     }
 
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {

@@ -356,6 +356,11 @@ impl StartedRun {
                     state.ended(ending, findings);
                 }
             }
+            if let RunEvent::Retrying { turn, .. } = event
+                && let Some(director) = director.borrow_mut().as_mut()
+            {
+                director.retries(*turn);
+            }
             if let RunEvent::Added { added, .. } = event {
                 if let Some(state) = &state {
                     state.added(&added.stack);

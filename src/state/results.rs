@@ -10,6 +10,10 @@ use super::store::{PutCondition, StoreError};
 /// How many work orders keep their results.
 const KEPT_ORDERS: usize = 50;
 
+/// How the names of results and of marks end.
+const RESULT: &str = ".result";
+const STARTED: &str = ".started";
+
 /// A result in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResultName {
@@ -22,11 +26,15 @@ pub struct ResultName {
 impl ResultName {
     /// Returns the name of its object, without the path.
     pub fn file(self) -> String {
-        format!("{:05}.{}.result", self.turn, self.attempt)
+        self.with(RESULT)
     }
 
-    fn parse(name: &str) -> Option<Self> {
-        let (turn, attempt) = name.strip_suffix(".result")?.split_once('.')?;
+    fn with(self, ending: &str) -> String {
+        format!("{:05}.{}{ending}", self.turn, self.attempt)
+    }
+
+    fn parse(name: &str, ending: &str) -> Option<Self> {
+        let (turn, attempt) = name.strip_suffix(ending)?.split_once('.')?;
         Some(ResultName {
             turn: turn.parse().ok()?,
             attempt: attempt.parse().ok()?,
@@ -45,6 +53,38 @@ impl Backend {
 
     fn result_key(&self, run: &str, name: ResultName) -> String {
         format!("{}{}", self.results_prefix(run), name.file())
+    }
+
+    /// Marks an attempt as begun: that with this name, or if it is taken, the next one. Returns its number. Without a
+    /// result of the same or a higher number, it was killed. The bytes differ from those of any other attempt.
+    pub fn put_start(
+        &self,
+        run: &str,
+        mut name: ResultName,
+        bytes: &[u8],
+    ) -> Result<u32, StoreError> {
+        loop {
+            let key = format!("{}{}", self.results_prefix(run), name.with(STARTED));
+            match self.swap_bytes(&key, bytes, &PutCondition::Absent)? {
+                PutOutcome::Done(_) => return Ok(name.attempt),
+                PutOutcome::Refused(_) => name.attempt += 1,
+            }
+        }
+    }
+
+    /// Returns the attempts that were marked as begun, in order.
+    pub fn starts(&self, run: &str) -> Result<Vec<ResultName>, StoreError> {
+        self.names(run, STARTED)
+    }
+
+    fn names(&self, run: &str, ending: &str) -> Result<Vec<ResultName>, StoreError> {
+        let prefix = self.results_prefix(run);
+        let keys = self.store().list(&prefix)?;
+        let names = keys.iter().filter_map(|key| key.strip_prefix(&prefix));
+        let names = names.filter_map(|name| ResultName::parse(name, ending));
+        let mut names: Vec<ResultName> = names.collect();
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Puts the description of the run of a work order, if it has none. Returns whether it is new.
@@ -92,12 +132,7 @@ impl Backend {
 
     /// Returns the results of a work order, in order.
     pub fn results(&self, run: &str) -> Result<Vec<ResultName>, StoreError> {
-        let prefix = self.results_prefix(run);
-        let keys = self.store().list(&prefix)?;
-        let names = keys.iter().filter_map(|key| key.strip_prefix(&prefix));
-        let mut names: Vec<ResultName> = names.filter_map(ResultName::parse).collect();
-        names.sort_unstable();
-        Ok(names)
+        self.names(run, RESULT)
     }
 
     /// Returns a result, if it exists.

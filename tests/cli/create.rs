@@ -366,7 +366,7 @@ fn create_all_terraform_makes_stacks_of_root_modules() {
     assert_snapshot!(create(&sandbox, "--all-terraform"), @"
     [stderr]
     note: left out because others call them as modules: `/modules/a` (by main.tf:6), `/modules/b` (by modules/a/main.tf:4)
-    note: nothing to create: the files of Terraform in 1 other directory have no `backend`, `cloud` or `provider` block
+    note: nothing to create: the Terraform files in 1 other directory have no `backend`, `cloud` or `provider` block
     ");
 }
 
@@ -380,14 +380,14 @@ fn create_all_terraform_is_about_the_current_directory() {
     assert_snapshot!(sandbox.orch_in("/modules", "create --all-terraform"), @"
     [stderr]
     note: left out because others call them as modules: `/modules/a` (by main.tf:6), `/modules/b` (by modules/a/main.tf:4)
-    note: nothing to create: the files of Terraform in 1 other directory have no `backend`, `cloud` or `provider` block
+    note: nothing to create: the Terraform files in 1 other directory have no `backend`, `cloud` or `provider` block
     ");
     sandbox.mkdir("/empty");
     assert_snapshot!(sandbox.orch_in("/empty", "create --all-terraform"), @"");
     sandbox.write("/empty/main.tf", "variable \"x\" {\n}\n");
     assert_snapshot!(sandbox.orch_in("/empty", "create --all-terraform"), @"
     [stderr]
-    note: nothing to create: the files of Terraform in 1 other directory have no `backend`, `cloud` or `provider` block
+    note: nothing to create: the Terraform files in 1 other directory have no `backend`, `cloud` or `provider` block
     ");
 }
 
@@ -650,8 +650,8 @@ fn create_all_terragrunt_leaves_out_orders_that_stacks_cannot_have() {
     created stack /a/b
     created stack /c
     [stderr]
-    warning: no stack for `/a`: it depends on `/a/b` (a/terragrunt.hcl:4), which lies in it
-      = help: move one of the two: as stacks, a directory runs before those in it
+    warning: no stack for `/a`: it depends on `/a/b` (a/terragrunt.hcl:4), a directory inside it
+      = help: move one of the two: a stack always runs before the stacks nested in it
     ");
     let files = unit("a", "\"../b\"")
         + &unit("b", "\"../c\"")

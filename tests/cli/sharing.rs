@@ -264,6 +264,52 @@ fn sharing_passes_outputs_on_to_follow_ups() {
 }
 
 #[test]
+fn sharing_fails_follow_ups_that_cannot_run() {
+    let sandbox = Sandbox::new(PROJECT);
+    sandbox.write("/app/inputs.tm", ID);
+    sandbox.write(
+        "/app/script.tm",
+        "script \"deploy\" {\n  job {\n    command = [\"sh\", \"run.sh\"]\n  }\n}\n",
+    );
+    sandbox.write("/vpc/outputs.json", "{\"id\": {\"value\": \"earlier\"}}");
+    sandbox.write(
+        "/policies.orch.hcl",
+        "policy \"trigger\" \"web\" {\n  file   = \"/web.rego\"\n  attach = [\"/app\"]\n}\n",
+    );
+    sandbox.write(
+        "/web.rego",
+        "package web\n\nimport rego.v1\n\ntrigger contains \"web\" if count(input.workflow) == 1\n",
+    );
+    let run = "script run --enable-sharing --policies=tracked --match app deploy";
+    let output = sandbox.orch(run);
+    assert_eq!(output.code(), 1, "{output}");
+    let why = "failed /web: could not be started: it does not have the script `deploy`";
+    assert!(output.stderr.contains(why), "{output}");
+}
+
+#[test]
+fn sharing_waits_for_no_retry_of_another_stack() {
+    let sandbox = Sandbox::new(PROJECT);
+    // Only the read of `/web` succeeds, which begins while that of `/app` waits for its retry.
+    sandbox.write(
+        "/sharing.tm",
+        "sharing_backend \"default\" {\n  type     = terraform\n  filename = \"x\"\n  command  = [\"sh\", \"-c\", \"echo read >> ../reads; test $(wc -l < ../reads) = 2 && cat outputs.json\"]\n}\n",
+    );
+    sandbox.write("/app/inputs.tm", ID);
+    sandbox.write(
+        "/app/retry.orch.hcl",
+        "orch {\n  config {\n    run {\n      retry {\n        attempts = 2\n        backoff  = \"1h\"\n        on_exit  = [1]\n      }\n    }\n  }\n}\n",
+    );
+    sandbox.write("/vpc/outputs.json", "{\"id\": {\"value\": \"earlier\"}}");
+    sandbox.write("/web/run.sh", "echo $TF_VAR_id > got; kill -INT $PPID");
+    let output = sandbox.orch(&format!(
+        "{RUN} -j 2 --on-error continue --match app --match web sh run.sh"
+    ));
+    assert_eq!(output.code(), 130, "{output}");
+    assert_eq!(got(&sandbox, "/web"), "\"web-earlier\"\n");
+}
+
+#[test]
 fn script_option_enables_sharing() {
     let sandbox = Sandbox::new(PROJECT);
     sandbox.write(

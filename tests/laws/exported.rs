@@ -270,7 +270,7 @@ proptest! {
             order: "a/order.json",
             directory: None,
             stops,
-            results: None,
+            results: stops.then_some("a/.orch/state"),
             template: &template,
         };
         let pipeline = Pipeline::new(&shape).unwrap();

@@ -464,6 +464,10 @@ impl Director for ApplyDirector<'_, '_> {
         self.turns[ending.turn.get()].facts(ending)
     }
 
+    fn retries(&mut self, turn: TurnIndex) {
+        self.inputs.reads.end(turn);
+    }
+
     fn ended(&mut self, ending: &Ending) -> Option<Findings> {
         let number = ending.turn.get();
         self.inputs.reads.end(ending.turn);

@@ -321,6 +321,10 @@ fn finish_unrecorded(
 ) -> Result<ExitStatus> {
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
+    if !context.has_results() {
+        console::note("nothing marks the root of this project, so the engine has the results");
+        return Ok(ExitStatus::Success);
+    }
     context.end_order(&order.run)?;
     let reported = report(chdir, order, reports)?;
     let mut unfinished = BTreeMap::new();
@@ -331,7 +335,8 @@ fn finish_unrecorded(
         let of_stack = stacks.find(|stack| stack.path == turn.stack.as_str());
         let state = of_stack.map(|stack| &stack.state);
         if !state.is_some_and(StackState::is_success) {
-            let has_failed = state.is_some_and(StackState::is_failure);
+            let was_killed = matches!(state, Some(StackState::Started { .. }));
+            let has_failed = was_killed || state.is_some_and(StackState::is_failure);
             unfinished.insert(turn.stack.clone(), has_failed);
         }
         has_changes |= state.is_some_and(StackState::has_changes);

@@ -37,6 +37,17 @@ impl ResultLines {
         }
     }
 
+    /// Returns the run of the job.
+    pub fn job(&self) -> &str {
+        &self.run
+    }
+
+    /// Returns the position in the work order of a turn, given as its stack and whether it destroys.
+    pub fn position(&self, (stack, destroys): (&str, bool)) -> Option<usize> {
+        let position = self.positions.get(&(stack.to_owned(), destroys));
+        position.copied()
+    }
+
     /// Adds a line. `turn` is the stack of its turn and whether the turn destroys it; `logs` has the logs of the job,
     /// and the position of the turn in the job, from 1. Returns the result if the line ends the turn.
     pub fn add(
@@ -54,7 +65,7 @@ impl ResultLines {
             }
             return None;
         };
-        let position = *self.positions.get(&(stack.to_owned(), destroys))?;
+        let position = self.position((stack, destroys))?;
         let number = self.numbers[position];
         let mut entry = entry.clone();
         entry.turn = Some(number).filter(|number| *number > 1);

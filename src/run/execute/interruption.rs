@@ -38,6 +38,11 @@ impl<E: Executor> RunLoop<'_, E> {
             }
             Alarm::Attempt(turn, attempt) => {
                 let timeout = self.attempts[turn.get()].timeout;
+                if let Some(timeout) = timeout
+                    && self.is_held(turn, attempt)
+                {
+                    return self.held_failed(turn, Failure::TimedOut(timeout));
+                }
                 let is_on_time = |active: &ActiveTurn<_>| active.is_on_time(attempt, None);
                 let is_on_time = self.active.get(&turn).is_some_and(is_on_time);
                 let (Some(timeout), true) = (timeout, is_on_time) else {

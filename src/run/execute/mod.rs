@@ -89,8 +89,8 @@ pub trait Executor {
     /// A command that is running, or a question that is open.
     type Command: Control;
 
-    /// Returns whether a step cannot start yet, because a step of another turn does the same. The turn keeps its
-    /// slot, and the question is repeated after everything that happens.
+    /// Returns whether a step cannot start yet, because another turn is running the same step. The turn keeps its slot,
+    /// and the question is repeated after everything that happens.
     fn is_held(&mut self, _step: &UpcomingStep<'_>) -> bool {
         false
     }

@@ -301,7 +301,22 @@ impl<E: Executor> RunLoop<'_, E> {
         self.end_turn(turn, stage, Outcome::Succeeded);
     }
 
-    /// Asks again about the turns that are held. Returns whether one of them is not any more.
+    pub(super) fn is_held(&self, turn: TurnIndex, attempt: u32) -> bool {
+        let mut held = self.held.iter();
+        held.any(|held| held.turn == turn && held.stage.attempt == attempt)
+    }
+
+    /// Ends the attempt of a turn that is held.
+    pub(super) fn held_failed(&mut self, turn: TurnIndex, failure: Failure) {
+        for held in self.held.extract_if(.., |held| held.turn == turn) {
+            let phase = Phase::Waiting(failure.clone());
+            let stage = held.stage;
+            self.active.insert(turn, ActiveTurn { stage, phase });
+        }
+        self.attempt_failed(turn, failure, false);
+    }
+
+    /// Asks again about the turns that are held. Returns whether any of them resumed.
     fn go_on_held(&mut self) -> bool {
         let held = std::mem::take(&mut self.held);
         let n_held = held.len();
@@ -314,7 +329,7 @@ impl<E: Executor> RunLoop<'_, E> {
             let has_begun = stage.has_started || stage.attempt > 1;
             match self.ending {
                 Some(cause) if has_begun && !cause.is_answered() => {
-                    let failure = cut_short(cause, stage.has_command);
+                    let failure = cut_short(cause, stage.has_command || stage.attempt > 1);
                     self.end_turn(turn, stage, Outcome::Failed(failure));
                 }
                 Some(_) if !has_begun && !self.may_go_on(turn) => self.schedule.withdraw(turn),

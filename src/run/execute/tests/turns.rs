@@ -232,6 +232,37 @@ fn a_held_turn_that_has_not_begun_is_cancelled_and_another_one_fails() {
     }
 }
 
+#[test]
+fn the_time_of_an_attempt_passes_while_its_turn_is_held() {
+    let timeout = Duration::from_millis(20);
+    let mut plan = plan(2, OnError::Continue, 2);
+    plan.turns[1] = turn(1, 2);
+    plan.attempts[1].timeout = Some(timeout);
+    let world = Shared::default();
+    let mut executor = Holding {
+        fake: Fake(world.clone(), |world: &mut World, turn, _| {
+            if turn == B {
+                world.end(turn, Ok(()));
+            }
+            Ok(())
+        }),
+        step: 1,
+        on_hold: None::<fn(&mut World)>,
+        is_over: Rc::default(),
+    };
+    let inbox = Inbox::without_signals();
+    let summary = execute(plan, &mut executor, &inbox, &mut |event| {
+        if let RunEvent::Ended(ending) = event
+            && ending.turn == B
+        {
+            world.borrow_mut().end(A, Ok(()));
+        }
+    });
+    let failure = Failure::TimedOut(timeout);
+    assert_eq!(outcome(&summary, B), Outcome::Failed(failure));
+    assert_eq!(outcome(&summary, A), Outcome::Succeeded);
+}
+
 /// Commands whose ends are judged by a test.
 struct Judged<S, J>(Fake<S>, J);
 
