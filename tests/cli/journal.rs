@@ -380,6 +380,7 @@ fn journal_never_replaces_a_file_in_place_of_its_folder() {
     assert_eq!(sandbox.read("/.orch"), "mine");
     assert_snapshot!(sandbox.orch("runs list"), @"
     [stderr]
+    warning: runs of work orders on other machines may be missing: failed to list `.orch/state/default.orders/`: `.orch` is not a directory
     error: no runs can be read
       caused by: `.orch` is not a directory
     [exit status 5]
