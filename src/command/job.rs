@@ -33,7 +33,6 @@ use crate::state::clock::SystemClock;
 use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
-use crate::state::results::ResultName;
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
@@ -443,17 +442,12 @@ impl Context {
         let Some(store) = self.results_store()? else {
             return Ok(());
         };
-        let names = store.results(&order.run).map_err(from_store)?;
-        let names = names.into_iter().filter(|name| turns.contains(&name.turn));
-        let latest: BTreeMap<usize, ResultName> = names.map(|name| (name.turn, name)).collect();
-        for start in store.starts(&order.run).map_err(from_store)? {
-            let is_killed = latest.get(&start.turn).is_none_or(|it| *it < start);
-            if turns.contains(&start.turn) && is_killed {
-                states[start.turn] = TurnProgress::Failed;
-            }
+        let latest = store.latest_attempts(&order.run).map_err(from_store)?;
+        for turn in latest.killed.keys().filter(|turn| turns.contains(turn)) {
+            states[*turn] = TurnProgress::Failed;
         }
-        for (turn, name) in latest {
-            if states[turn] == TurnProgress::Failed {
+        for (turn, name) in latest.results {
+            if !turns.contains(&turn) || latest.killed.contains_key(&turn) {
                 continue;
             }
             let Some(bytes) = store.result(&order.run, name).map_err(from_store)? else {

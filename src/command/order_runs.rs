@@ -1,8 +1,6 @@
 //! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
 //! has handed them on.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 use crate::context::{Context, from_store};
@@ -12,7 +10,6 @@ use crate::record::journal::{Event, Runs};
 use crate::record::results::{LocalResults, MergeFacts, OpenTurn, StoredOrder, TurnResult};
 use crate::state::backend::Backend;
 use crate::state::document::Document;
-use crate::state::results::ResultName;
 use crate::state::store::StoreError;
 
 impl Context {
@@ -116,17 +113,13 @@ impl Context {
 
 /// Returns the turns whose latest attempt has begun and has no result.
 fn killed(store: &Backend, run: &str, order: &StoredOrder) -> Result<Vec<OpenTurn>, StoreError> {
-    let by_turn = |names: Vec<ResultName>| -> BTreeMap<usize, ResultName> {
-        names.into_iter().map(|name| (name.turn, name)).collect()
-    };
-    let (starts, ends) = (by_turn(store.starts(run)?), by_turn(store.results(run)?));
-    let open = starts.into_iter().filter(|(turn, start)| {
-        let has_ended = ends.get(turn).is_some_and(|end| end >= start);
-        *turn < order.outline.turns.len() && !has_ended
-    });
-    let open = open.map(|(turn, start)| OpenTurn {
-        stack: order.outline.turns[turn].stack.clone(),
-        since: Timestamp::from_second(i64::from(start.attempt)).unwrap_or_default(),
+    let killed = store.latest_attempts(run)?.killed;
+    let open = killed.into_iter().filter_map(|(turn, start)| {
+        Some(OpenTurn {
+            stack: order.outline.turns.get(turn)?.stack.clone(),
+            since: Timestamp::from_second(i64::from(start.attempt))
+                .expect("every u32 of seconds is a timestamp"),
+        })
     });
     Ok(open.collect())
 }

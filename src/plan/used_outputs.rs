@@ -117,7 +117,7 @@ impl<'p> UsedOutputs<'p> {
         let mut differences = OutputDifferences::default();
         let now = self.of(stack);
         if before.inputs.is_empty() {
-            // The stack had no inputs, or an earlier version recorded it: its digest covers all outputs.
+            // Without recorded inputs, the digest covers all outputs.
             differences.others = self.upstream.of(stack) != before.upstream;
             return differences;
         }

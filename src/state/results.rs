@@ -2,6 +2,8 @@
 //!
 //! Each is written once. So what was read once is known, and what a dead machine has sent is not lost.
 
+use std::collections::BTreeMap;
+
 use uuid::Uuid;
 
 use super::backend::{Backend, PutOutcome};
@@ -42,6 +44,15 @@ impl ResultName {
     }
 }
 
+/// The latest attempts of the turns of a work order, by the positions of the turns.
+#[derive(Debug)]
+pub struct LatestAttempts {
+    /// The latest results.
+    pub results: BTreeMap<usize, ResultName>,
+    /// The attempts that have begun after them and have no result.
+    pub killed: BTreeMap<usize, ResultName>,
+}
+
 impl Backend {
     fn order_key(&self, run: &str) -> String {
         self.beside(&format!("orders/{run}.json"))
@@ -57,14 +68,19 @@ impl Backend {
 
     /// Marks an attempt as begun: that with this name, or if it is taken, the next one. Returns its number. Without a
     /// result of the same or a higher number, it was killed. The bytes differ from those of any other attempt.
-    pub fn put_start(
+    pub fn put_start(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<u32, StoreError> {
+        self.put_next(run, name, STARTED, bytes)
+    }
+
+    fn put_next(
         &self,
         run: &str,
         mut name: ResultName,
+        ending: &str,
         bytes: &[u8],
     ) -> Result<u32, StoreError> {
         loop {
-            let key = format!("{}{}", self.results_prefix(run), name.with(STARTED));
+            let key = format!("{}{}", self.results_prefix(run), name.with(ending));
             match self.swap_bytes(&key, bytes, &PutCondition::Absent)? {
                 PutOutcome::Done(_) => return Ok(name.attempt),
                 PutOutcome::Refused(_) => name.attempt += 1,
@@ -72,19 +88,24 @@ impl Backend {
         }
     }
 
-    /// Returns the attempts that were marked as begun, in order.
-    pub fn starts(&self, run: &str) -> Result<Vec<ResultName>, StoreError> {
-        self.names(run, STARTED)
+    /// Returns the latest attempts of the turns of a work order.
+    pub fn latest_attempts(&self, run: &str) -> Result<LatestAttempts, StoreError> {
+        let files = self.result_files(run)?;
+        let by_turn = |ending| -> BTreeMap<usize, ResultName> {
+            let names = named(&files, ending).into_iter();
+            names.map(|name| (name.turn, name)).collect()
+        };
+        let (results, mut killed) = (by_turn(RESULT), by_turn(STARTED));
+        killed.retain(|turn, start| results.get(turn).is_none_or(|result| result < start));
+        Ok(LatestAttempts { results, killed })
     }
 
-    fn names(&self, run: &str, ending: &str) -> Result<Vec<ResultName>, StoreError> {
+    /// Returns the names of the files with the results and marks of a work order.
+    fn result_files(&self, run: &str) -> Result<Vec<String>, StoreError> {
         let prefix = self.results_prefix(run);
         let keys = self.store().list(&prefix)?;
-        let names = keys.iter().filter_map(|key| key.strip_prefix(&prefix));
-        let names = names.filter_map(|name| ResultName::parse(name, ending));
-        let mut names: Vec<ResultName> = names.collect();
-        names.sort_unstable();
-        Ok(names)
+        let files = keys.iter().filter_map(|key| key.strip_prefix(&prefix));
+        Ok(files.map(str::to_owned).collect())
     }
 
     /// Puts the description of the run of a work order, if it has none. Returns whether it is new.
@@ -115,24 +136,13 @@ impl Backend {
 
     /// Puts a result under its name, or if that is taken, under that of the next attempt. The bytes differ from those of
     /// any other result.
-    pub fn put_result(
-        &self,
-        run: &str,
-        mut name: ResultName,
-        bytes: &[u8],
-    ) -> Result<(), StoreError> {
-        loop {
-            let key = self.result_key(run, name);
-            match self.swap_bytes(&key, bytes, &PutCondition::Absent)? {
-                PutOutcome::Done(_) => return Ok(()),
-                PutOutcome::Refused(_) => name.attempt += 1,
-            }
-        }
+    pub fn put_result(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_next(run, name, RESULT, bytes).map(drop)
     }
 
     /// Returns the results of a work order, in order.
     pub fn results(&self, run: &str) -> Result<Vec<ResultName>, StoreError> {
-        self.names(run, RESULT)
+        Ok(named(&self.result_files(run)?, RESULT))
     }
 
     /// Returns a result, if it exists.
@@ -166,4 +176,13 @@ impl Backend {
         }
         Ok(())
     }
+}
+
+/// Returns the names with an ending, in order.
+fn named(files: &[String], ending: &str) -> Vec<ResultName> {
+    let names = files.iter();
+    let names = names.filter_map(|file| ResultName::parse(file, ending));
+    let mut names: Vec<ResultName> = names.collect();
+    names.sort_unstable();
+    names
 }
