@@ -104,7 +104,8 @@ function goToHit(by) {
   const nth = stack.attempts.indexOf(attempt);
   const part = row.details.querySelectorAll(".attempt")[nth];
   part.open = true;
-  // The toggle event that creates the view comes later.
-  requestAnimationFrame(() => setTimeout(() => views.get(attempt.log)?.goTo(line)));
+  // The browser sends this event too, but later.
+  part.dispatchEvent(new Event("toggle"));
+  views.get(attempt.log)?.goTo(line);
   byId("status").textContent = `Match ${hit + 1} of ${counted(hits.length, "line")}: ${stack.name}`;
 }

@@ -98,6 +98,7 @@ fn visit(browser: &Path, sandbox: &Sandbox) -> Value {
         .replace("&amp;", "&");
     let seen: Value = serde_json::from_str(&seen).unwrap();
     assert_eq!(seen.get("error"), None, "{seen}");
+    assert_ne!(seen["isMatchVisible"], false, "{seen}");
     let [dark, light] = ["dark", "light"].map(|theme| seen["themes"][theme].clone());
     assert_ne!(dark[0], light[0], "{seen}");
     assert_ne!(dark[1], light[1], "{seen}");
