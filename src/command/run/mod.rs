@@ -318,7 +318,8 @@ impl<'o> SelectedRun<'o> {
             mut followed,
         } = self;
         let sequence = prepared.run.sequence.clone();
-        let (prepared, mut held) = match recorder::lock(context, options, &prepared, destroys)? {
+        let lock = recorder::lock(context, options, &prepared, destroys, followed.as_ref())?;
+        let (prepared, mut held) = match lock {
             None => (prepared, None),
             Some(mut held) => {
                 if let Some(job) = &options.job {

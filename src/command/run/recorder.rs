@@ -91,21 +91,26 @@ impl RecordedAs {
     }
 }
 
-/// Locks the state, if a command of the run is recorded. Refuses a run that would destroy too
-/// early.
+/// Locks the state, if a command of the run is recorded, or that of a possible follow-up. Refuses a run that
+/// would destroy too early.
 pub(super) fn lock(
     context: &mut Context,
     options: &RunOptions,
     PreparedCommand { run, command }: &PreparedCommand,
     destroys: DestroyGuard,
+    followed: Option<&PreparedRunPolicies>,
 ) -> Result<Option<HeldState>> {
     let recorder = Recorder::new(context, run)?;
-    let actions = recorder.map(|recorder| {
+    let actions = recorder.and_then(|recorder| {
         let actions = recorder.actions(run, command);
         recorder.note_wrapped(&context.notices, run, command, &actions);
-        actions
+        let mut stacks = context.project.stacks.iter();
+        let is_recorded = actions.iter().any(Option::is_some)
+            || followed.is_some_and(|followed| {
+                stacks.any(|(stack, _)| recorder.followup(followed, stack).is_some())
+            });
+        is_recorded.then_some(actions)
     });
-    let actions = actions.filter(|actions| actions.iter().any(Option::is_some));
     let Some(actions) = actions else {
         destroys.check(context, run, command, None)?;
         if options.rollback.fetches && !options.is_about_changes {
@@ -127,11 +132,14 @@ pub(super) fn lock(
     destroys.check(context, run, command, Some(&document))?;
     context.refuse_protected(run, command, &document)?;
     check_stacks(context, flags, &document, &recorded(run, &actions))?;
-    let mut each = actions.iter().flatten();
-    let action = if each.any(|it| it.action == RunAction::Apply) {
-        RunAction::Apply
-    } else {
+    let of_turns = || actions.iter().flatten().map(|it| &it.action);
+    // Follow-ups never destroy.
+    let destroys_all =
+        of_turns().next().is_some() && of_turns().all(|it| *it == RunAction::Destroy);
+    let action = if destroys_all {
         RunAction::Destroy
+    } else {
+        RunAction::Apply
     };
     let request = LockRequest {
         run: &run.id,
@@ -276,6 +284,12 @@ impl Recorder {
         Some(recorded.fold(first, RecordedAs::followed_by))
     }
 
+    /// Returns the recorded action of a stack's follow-up.
+    fn followup(&self, followed: &PreparedRunPolicies, stack: StackIndex) -> Option<RecordedAs> {
+        let commands = followed.command.commands(stack);
+        self.recorded_turn(commands, followed.tasks(stack)?, None)
+    }
+
     /// Returns the recorded action of each turn.
     fn actions(&self, run: &PreparedRun, command: &RunCommand) -> Actions {
         let turns = run.sequence.iter().zip(&run.tasks).zip(&run.plan_files);
@@ -365,9 +379,7 @@ impl HeldState {
         let stacks = context.project.stacks.iter();
         let mut records: BTreeMap<StackIndex, _> = stacks
             .filter_map(|(stack, declared)| {
-                let tasks = followed.tasks(stack)?;
-                let commands = followed.command.commands(stack);
-                let record_as = recorder.recorded_turn(commands, tasks, None)?;
+                let record_as = recorder.followup(followed, stack)?;
                 let record = record_as.record(&self.lock, &environments, stack);
                 Some((stack, (declared.path.clone(), record)))
             })

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::resumed::kill_behind;
 use crate::support::{Repository, run_ids};
 
 const FILES: &str = r#"
@@ -130,4 +131,45 @@ fn policy_run_with_an_unreadable_state_is_refused_unless_it_ignores_the_state() 
     assert_eq!(stacks(&input, "")[0], "/done NONE HEAD true");
     let imagined = repository.orch("policy eval keep --stack /last --state FAILED");
     assert_eq!(imagined.code(), 0, "{imagined}");
+}
+
+/// Keeps a policy that runs `/failed` after `/done`.
+fn with_follow_up() -> Repository {
+    let repository = Repository::new(FILES);
+    let next = "package keep\ntrigger[\"failed\"] { input.stack.id == \"/done\" }\n";
+    repository.write("/keep.rego", next);
+    repository.commit();
+    assert_eq!(repository.orch("state init").code(), 0);
+    repository
+}
+
+fn listed(repository: &Repository) -> Vec<String> {
+    let list = repository.orch("state list").stdout;
+    let stacks = list.lines().filter_map(|line| line.split(' ').next());
+    stacks.map(str::to_owned).collect()
+}
+
+#[test]
+fn policy_follow_ups_are_recorded_although_the_run_is_not() {
+    let repository = with_follow_up();
+    repository.write_program("/bin/terraform", "#!/bin/sh\n");
+    repository.commit();
+    let run = "run -q --match /done --policies=task --followup '../bin/terraform apply' -- true";
+    let ran = repository.orch(run);
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(listed(&repository), ["/failed"]);
+}
+
+#[test]
+fn resume_records_follow_ups_although_no_other_stack_is_left() {
+    let repository = with_follow_up();
+    let ran = repository.orch("run -q --match /done --policies --record -- true");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(listed(&repository), ["/done", "/failed"]);
+    // `orch` is killed before it evaluates the policy.
+    kill_behind(&repository, |line| line["event"] == "ended");
+    assert_eq!(repository.orch("state forget /failed").code(), 0);
+    let ran = repository.orch("run -q --resume last");
+    assert_eq!(ran.code(), 0, "{ran}");
+    assert_eq!(listed(&repository), ["/done", "/failed"]);
 }
