@@ -14,10 +14,11 @@ use crate::context::{Context, FoundMove, follow_all};
 use crate::duration;
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
-    Engine, ExportError, JobGraph, OrderedOperation, OrderedRun, OrderedTask, OrderedTurn,
-    Pipeline, PipelineJobs, Shape, Template, TurnToPack, WorkOrder,
+    Engine, ExportError, JobGraph, OrderedOperation, OrderedPolicies, OrderedRun, OrderedTask,
+    OrderedTurn, Pipeline, PipelineJobs, Shape, Template, TurnToPack, WorkOrder,
 };
 use crate::git::{GitError, Repository};
+use crate::path::StackPath;
 use crate::plan::entry::PlanEntry;
 use crate::plan::{PlannedOperation, SavedPlan};
 use crate::printable::{count, printable};
@@ -60,6 +61,8 @@ pub struct ExportedCommand {
     pub is_eval: bool,
     pub is_reverse: bool,
     pub allows_rollback: bool,
+    /// The stacks that no policy adds.
+    pub excluded: Vec<StackPath>,
 }
 
 /// A pipeline, and the work order that its jobs read.
@@ -75,6 +78,7 @@ struct RunToExport {
     turns: Vec<OrderedTurn>,
     edges: Vec<(usize, usize)>,
     order_only: Vec<(usize, usize)>,
+    policies: Option<OrderedPolicies>,
     durations: HashMap<String, Duration>,
 }
 
@@ -86,13 +90,10 @@ impl Context {
         command: &ExportedCommand,
         selection: &Selection,
     ) -> Result<Export> {
-        let kind = self.records(&command.words, &options.settings)?;
-        if kind == Some(RecordKind::Apply)
+        let kind = self.recognized(&command.words, &options.settings)?;
+        let is_followed = kind == Some(RecordKind::Apply)
             && !command.is_reverse
-            && self.project.settings.policies.run != PolicyRun::Off
-        {
-            self.warn_of_policies();
-        }
+            && self.project.settings.policies.run != PolicyRun::Off;
         let order = RunOrder::new(&self.graph, selection);
         let direction = if command.is_reverse {
             Direction::Reverse
@@ -121,6 +122,9 @@ impl Context {
             edges: order.edges(direction, &sequence),
             order_only: Vec::new(),
             turns: sequence.into_iter().map(turn).collect(),
+            policies: is_followed.then(|| OrderedPolicies {
+                excluded: command.excluded.clone(),
+            }),
             durations: past_durations(&self.project.root, &run_command),
         };
         self.export(options, run)
@@ -189,6 +193,7 @@ impl Context {
             turns: operations.iter().map(turn).collect(),
             edges,
             order_only,
+            policies: None,
             durations: past_applies(&self.project.root),
         };
         self.export(options, run)
@@ -252,6 +257,12 @@ impl Context {
                 self.note_workers(jobs, graph);
             }
         }
+        let policies = run.policies.filter(|_| !self.project.policies.is_empty());
+        if policies.is_some() {
+            self.notices.note(
+                "`orch finish` evaluates the policies after all jobs, and runs the follow-ups",
+            );
+        }
         let settings = RunSettings {
             on_error: Some(run.on_error),
             ..options.settings.clone()
@@ -266,6 +277,7 @@ impl Context {
             turns: run.turns,
             edges: run.edges,
             order_only: run.order_only,
+            policies,
         };
         Ok(Export {
             pipeline,

@@ -218,14 +218,26 @@ impl Context {
         if self.project.settings.state.is_none() {
             return Ok(None);
         }
-        let kind = if settings.recording.is_some() {
-            settings.recording
-        } else {
-            let host = |name: &str| lookup(&Environment::new(), name);
-            let patterns = patterns(self)?;
-            patterns.recognize(words, host).map(|it| it.recorded)
-        };
+        let kind = self.recognized(words, settings)?;
         Ok(kind.filter(|kind| *kind != RecordKind::Never))
+    }
+
+    /// Returns what a command does, if a flag or a pattern says so.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration of the state is wrong.
+    pub(super) fn recognized(
+        &self,
+        words: &[OsString],
+        settings: &RunSettings,
+    ) -> Result<Option<RecordKind>> {
+        if settings.recording.is_some() {
+            return Ok(settings.recording);
+        }
+        let host = |name: &str| lookup(&Environment::new(), name);
+        let patterns = patterns(self)?;
+        Ok(patterns.recognize(words, host).map(|it| it.recorded))
     }
 
     /// Returns the state of each turn of a command that the state records.
@@ -238,14 +250,7 @@ impl Context {
         order: &WorkOrder,
         recorded: Option<RecordKind>,
     ) -> Result<OrderProgress> {
-        let here = head(&self.project.root).context("failed to ask git for HEAD")?;
-        let graph = digest(&self.project.stacks, &self.references);
-        if order.commit != here || order.graph != graph {
-            let then = order.commit.as_deref().unwrap_or("no commit");
-            let problem = format!("the work order was written at {then}, which is not HEAD");
-            return Err(Error::refused(problem)
-                .hint("check out that commit, or start a new pipeline with `orch export`"));
-        }
+        self.check_commit(order)?;
         let Some(recorded) = recorded else {
             return Ok(OrderProgress {
                 turns: vec![TurnProgress::Left; order.turns.len()],
@@ -316,6 +321,19 @@ impl Context {
             turns,
             records: records_of(&self.project.stacks, &document, stacks),
         })
+    }
+
+    /// Refuses another commit than that of a work order.
+    pub(super) fn check_commit(&self, order: &WorkOrder) -> Result<()> {
+        let here = head(&self.project.root).context("failed to ask git for HEAD")?;
+        let graph = digest(&self.project.stacks, &self.references);
+        if order.commit == here && order.graph == graph {
+            return Ok(());
+        }
+        let then = order.commit.as_deref().unwrap_or("no commit");
+        let problem = format!("the work order was written at {then}, which is not HEAD");
+        Err(Error::refused(problem)
+            .hint("check out that commit, or start a new pipeline with `orch export`"))
     }
 
     /// Returns the turns of a job that may run its command.

@@ -16,6 +16,7 @@ pub mod job;
 pub mod kept_project;
 pub mod load;
 mod new_directory;
+pub mod order_followups;
 mod order_runs;
 pub mod plan;
 pub mod policy_requests;

@@ -47,7 +47,7 @@ impl Context {
         }
     }
 
-    fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<bool> {
+    pub(super) fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<bool> {
         if self.is_done(run) {
             return Ok(true);
         }

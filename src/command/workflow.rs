@@ -28,12 +28,6 @@ use crate::run::workflow::{
 use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::Query;
 
-/// The journal's word for turns that deploy.
-pub(crate) const TRACKED: &str = "tracked";
-
-/// The journal's word for turns that accept drift.
-pub(crate) const DRIFT: &str = "drift";
-
 /// A request for the policies of a run.
 pub(crate) struct PolicyRequest<'a> {
     pub(crate) run: &'a str,
@@ -45,8 +39,8 @@ pub(crate) struct PolicyRequest<'a> {
     pub(crate) excluded: Vec<String>,
     /// The workflow that the run continues.
     pub(crate) earlier: Option<&'a EarlierWorkflow>,
-    /// The fix if a policy has changed since then; `None` if that is allowed.
-    pub(crate) if_changed: Option<&'static str>,
+    /// The fix if a policy has changed since then.
+    pub(crate) if_changed: &'static str,
 }
 
 /// The policies of a run that is about to begin.
@@ -71,6 +65,8 @@ pub(crate) struct EarlierWorkflow {
     pub(crate) earlier: EarlierTurns,
     /// The last of its runs that a policy or a limit has failed.
     troubled: Option<String>,
+    /// Whether the policies may have changed since.
+    pub(crate) allows_changed_policies: bool,
 }
 
 /// Warns of turns that had ended when `orch` was killed, in a run that evaluates no policies.
@@ -166,20 +162,20 @@ impl Context {
             earlier,
             if_changed,
         } = request;
-        let earlier = earlier.map(|earlier| &earlier.record);
-        for path in earlier.map_or(&[][..], |it| &it.excluded) {
+        let then = earlier.map(|earlier| &earlier.record);
+        for path in then.map_or(&[][..], |it| &it.excluded) {
             if !excluded.contains(path) {
                 excluded.push(path.clone());
             }
         }
         let record = PoliciesRecord {
-            workflow: earlier.map_or(run, |it| &it.workflow).to_owned(),
+            workflow: then.map_or(run, |it| &it.workflow).to_owned(),
             kind: kind.to_owned(),
             followup: followup
-                .or(earlier.and_then(|it| it.followup.as_ref()))
+                .or(then.and_then(|it| it.followup.as_ref()))
                 .cloned(),
-            metadata: match earlier {
-                Some(earlier) if metadata.is_empty() => earlier.metadata.clone(),
+            metadata: match then {
+                Some(then) if metadata.is_empty() => then.metadata.clone(),
                 _ => metadata.to_vec(),
             },
             excluded,
@@ -187,8 +183,9 @@ impl Context {
             turns: Vec::new(),
             asked: Vec::new(),
         };
-        if let (Some(earlier), Some(hint)) = (earlier, if_changed) {
-            check_digests(&record, earlier).map_err(|error| error.hint(hint))?;
+        if let Some(earlier) = earlier.filter(|it| !it.allows_changed_policies) {
+            let checked = check_digests(&record, &earlier.record);
+            checked.map_err(|error| error.hint(if_changed))?;
         }
         Ok(record)
     }
@@ -271,6 +268,7 @@ impl EarlierWorkflow {
             stack.is_some_and(|stack| !attached.to_stack(stack).is_empty())
         };
         turns.unevaluated = turns.unevaluated.iter().copied().filter(is_asked).collect();
+        turns.ended = turns.ended.iter().copied().filter(is_asked).collect();
         let is_ignored = |name: &str| {
             let mut blocks = project.policies.iter();
             let block = blocks.find(|block| block.name.value == name);
@@ -296,6 +294,7 @@ impl EarlierWorkflow {
             runs: ids.collect(),
             earlier: turns,
             troubled: troubled.map(|record| record.header.run.clone()),
+            allows_changed_policies: false,
         }
     }
 

@@ -33,6 +33,6 @@ pub use self::pipeline::Pipeline;
 pub use self::shape::{ExportError, PipelineJobs, Shape};
 pub use self::template::{Template, TemplateError};
 pub use self::work_order::{
-    OrderedJob, OrderedOperation, OrderedRun, OrderedTask, OrderedTurn, Predecessor, Predecessors,
-    WorkOrder, WorkOrderError,
+    OrderedJob, OrderedOperation, OrderedPolicies, OrderedRun, OrderedTask, OrderedTurn,
+    Predecessor, Predecessors, WorkOrder, WorkOrderError,
 };

@@ -12,7 +12,7 @@ use super::{JobGraph, PipelineJob};
 use crate::context::{seal, seal_of};
 use crate::path::StackPath;
 use crate::project::config::RecordKind;
-use crate::record::journal::{Argument, SettingsRecord};
+use crate::record::journal::{Argument, PoliciesRecord, SettingsRecord, TRACKED};
 use crate::record::results::{OrderOutline, OutlinedTurn};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
@@ -43,6 +43,9 @@ pub struct WorkOrder {
     /// More constraints, for the order only: the later turn runs even if the earlier one fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order_only: Vec<(usize, usize)>,
+    /// The policies that `orch finish` evaluates; `None` if they are off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<OrderedPolicies>,
     /// The jobs with their turns; empty if equal workers share the turns.
     pub jobs: Vec<OrderedJob>,
     /// The digest of the file.
@@ -76,6 +79,14 @@ pub enum OrderedTask {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         allow_rollback: bool,
     },
+}
+
+/// How policies follow the jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderedPolicies {
+    /// The stacks that never follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<StackPath>,
 }
 
 /// A turn of a stack.
@@ -162,6 +173,7 @@ pub struct OrderedRun {
     pub turns: Vec<OrderedTurn>,
     pub edges: Vec<(usize, usize)>,
     pub order_only: Vec<(usize, usize)>,
+    pub policies: Option<OrderedPolicies>,
 }
 
 impl WorkOrder {
@@ -181,6 +193,7 @@ impl WorkOrder {
             turns,
             edges,
             order_only,
+            policies,
         } = run;
         let mut order = WorkOrder {
             format: FORMAT,
@@ -194,6 +207,7 @@ impl WorkOrder {
             turns,
             edges,
             order_only,
+            policies,
             jobs: jobs.unwrap_or_default(),
             id: String::new(),
         };
@@ -302,6 +316,12 @@ impl WorkOrder {
             edges: self.edges.clone(),
             order_only: self.order_only.clone(),
             is_recorded,
+            policies: self.policies.as_ref().map(|policies| PoliciesRecord {
+                workflow: self.run.clone(),
+                kind: TRACKED.to_owned(),
+                excluded: policies.excluded.iter().map(StackPath::to_string).collect(),
+                ..PoliciesRecord::default()
+            }),
         }
     }
 
@@ -383,6 +403,7 @@ mod tests {
             },
             settings: (&RunSettings::default()).into(),
             turns: ["/a", "/b b\n", "/c"].map(turn).to_vec(),
+            policies: None,
             edges: edges.to_vec(),
             order_only: order_only.to_vec(),
         };

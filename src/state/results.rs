@@ -53,6 +53,14 @@ pub struct LatestAttempts {
     pub killed: BTreeMap<usize, ResultName>,
 }
 
+/// A claim on results.
+#[derive(Debug)]
+pub struct StoredClaim {
+    pub claim: Vec<u8>,
+    /// How its run ended, if it has.
+    pub end: Option<Vec<u8>>,
+}
+
 impl Backend {
     fn order_key(&self, run: &str) -> String {
         self.beside(&format!("orders/{run}.json"))
@@ -162,6 +170,46 @@ impl Backend {
     pub fn has_end(&self, run: &str) -> Result<bool, StoreError> {
         let key = format!("{}end", self.results_prefix(run));
         Ok(self.store().version(&key)?.is_some())
+    }
+
+    /// Returns the claims on results of a work order, the first one first.
+    pub fn claims(&self, run: &str) -> Result<Vec<StoredClaim>, StoreError> {
+        let mut claims = Vec::new();
+        while let Some(claim) = self.store().get(&self.claim_key(run, claims.len()))? {
+            let end = self.store().get(&self.claim_end_key(run, claims.len()))?;
+            claims.push(StoredClaim {
+                claim: claim.bytes,
+                end: end.map(|end| end.bytes),
+            });
+        }
+        Ok(claims)
+    }
+
+    /// Puts a claim with this number, from 0. Returns whether no one else came first.
+    pub fn put_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<bool, StoreError> {
+        let key = self.claim_key(run, number);
+        let put = self.swap_bytes(&key, bytes, &PutCondition::Absent)?;
+        Ok(matches!(put, PutOutcome::Done(_)))
+    }
+
+    /// Puts how the run of a claim ended.
+    pub fn end_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = self.claim_end_key(run, number);
+        self.swap_bytes(&key, bytes, &PutCondition::Absent)
+            .map(drop)
+    }
+
+    /// Removes the last claim, whose run never began.
+    pub fn remove_claim(&self, run: &str, number: usize) -> Result<(), StoreError> {
+        self.store().delete(&self.claim_key(run, number))
+    }
+
+    fn claim_key(&self, run: &str, number: usize) -> String {
+        format!("{}claim.{number}", self.results_prefix(run))
+    }
+
+    fn claim_end_key(&self, run: &str, number: usize) -> String {
+        format!("{}.end", self.claim_key(run, number))
     }
 
     /// Removes the results of the oldest work orders. Some buckets forbid that.

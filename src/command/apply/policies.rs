@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
-use crate::command::workflow::{DRIFT, EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
+use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorContext as _, Result};
@@ -18,7 +18,9 @@ use crate::plan::planner::Drivers;
 use crate::plan::stale::DoneOperations;
 use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
-use crate::record::journal::{AskedRecord, JournalError, PoliciesRecord, RunRecord, Runs};
+use crate::record::journal::{
+    AskedRecord, DRIFT, JournalError, PoliciesRecord, RunRecord, Runs, TRACKED,
+};
 use crate::run::facts::on_record;
 use crate::run::policies::LoadedPolicies;
 use crate::run::state::NewEntry;
@@ -154,7 +156,7 @@ impl Apply<'_> {
                 .map(StackPath::to_string)
                 .collect(),
             earlier: earlier.as_ref(),
-            if_changed: Some("make a new plan, or add `--policies=off`"),
+            if_changed: "make a new plan, or add `--policies=off`",
         };
         let record = context.policies_record(&policies, request)?;
         let (turns, n_reopened, asked) = turns(applying, &begun, earlier.as_ref(), &facts);

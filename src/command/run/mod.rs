@@ -24,6 +24,7 @@ pub use self::policies::PreparedRunPolicies;
 pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
+pub(super) use self::resumed::explained;
 use self::sharing::SharingStacks;
 use super::workflow::EarlierWorkflow;
 use super::{RunOutput, RunSession, annotate, is_lost};
@@ -381,6 +382,10 @@ pub struct LockedRun {
 }
 
 impl LockedRun {
+    pub fn id(&self) -> &str {
+        &self.prepared.run.id
+    }
+
     /// Returns the commands of the turns and of all possible follow-ups.
     pub fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
         let followed = self

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::{PreparedCommand, RunOptions, command};
 use crate::command::RunSession;
-use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies, TRACKED};
+use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::printable::command_line;
@@ -14,7 +14,7 @@ use crate::project::environment::{Environment, lookup};
 use crate::project::host::host_variable;
 use crate::project::policy::PolicyRun;
 use crate::project::stack::StackIndex;
-use crate::record::journal::{AskedRecord, PoliciesRecord};
+use crate::record::journal::{AskedRecord, PoliciesRecord, TASK, TRACKED};
 use crate::run::execute::Task;
 use crate::run::facts::on_record;
 use crate::run::following::{FollowUpWork, PreparedFollowUp};
@@ -26,9 +26,6 @@ use crate::run::workflow::{
     self, ExpectedEnd, ForeseenRun, SessionInput, TurnKind, WorkflowTurn, turn_id,
 };
 use crate::state::document::Document;
-
-/// The journal's word for turns that are tasks.
-const TASK: &str = "task";
 
 /// The fix if policies cannot see the state.
 const NOT_READ: &str =
@@ -184,7 +181,6 @@ impl PreparedRunPolicies {
         }
         let run = &prepared.run;
         let stacks = &context.project.stacks;
-        let allows_stale = options.resume.as_ref().is_some_and(|it| it.allow_stale);
         let request = PolicyRequest {
             run: &run.id,
             kind: if mode == PolicyRun::Task {
@@ -199,8 +195,7 @@ impl PreparedRunPolicies {
                 .map(|stack| stacks[*stack].path.to_string())
                 .collect(),
             earlier: resumed,
-            if_changed: (!allows_stale)
-                .then_some("start a new run, or add `--allow-stale` to use the present policies"),
+            if_changed: "start a new run, or add `--allow-stale` to use the present policies",
         };
         let record = context.policies_record(&policies, request)?;
         let facts = context.run_facts(&record.metadata)?;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use super::options::RunOptions;
 use crate::command::begin::unread_hint;
+use crate::command::order_followups::OpenFollowUps;
 use crate::command::workflow::{EarlierWorkflow, warn_of_unevaluated};
 use crate::context::{Context, GitSnapshot};
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::{OrderedTask, WorkOrder};
 use crate::git::GitError;
 use crate::notice::Notices;
 use crate::printable::{count, printable};
@@ -72,7 +74,10 @@ impl Resumed {
         let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(explained)?;
         let notices = &context.notices;
         report_removed(notices, &resumed, asked.allow_stale)?;
-        let workflow = workflow(&context.project, &earlier)?;
+        let mut workflow = workflow(&context.project, &earlier)?;
+        if let Some(workflow) = &mut workflow {
+            workflow.allows_changed_policies = asked.allow_stale;
+        }
         if let Some(workflow) = &workflow {
             workflow.warn(notices);
         }
@@ -109,6 +114,27 @@ impl Resumed {
             kind,
             settings: earlier_settings(options, header)?,
         }))
+    }
+}
+
+impl Resumed {
+    /// Returns the run of the follow-ups of a work order.
+    pub fn follow_ups(order: &WorkOrder, follow_ups: OpenFollowUps) -> Result<Self> {
+        let OrderedTask::Command { words, eval, .. } = &order.task else {
+            return Err(Error::refused("the work order has a plan"));
+        };
+        Ok(Resumed {
+            run: follow_ups.rest,
+            command: words.iter().map(|word| word.0.clone()).collect(),
+            kind: if *eval {
+                CommandKind::Template
+            } else {
+                CommandKind::Plain
+            },
+            settings: order.run_settings().map_err(Error::refused)?,
+            is_open: true,
+            workflow: Some(follow_ups.workflow),
+        })
     }
 }
 
@@ -167,7 +193,7 @@ impl Context {
 }
 
 /// Adds the fix.
-fn explained(error: ResumeError) -> Error {
+pub(in crate::command) fn explained(error: ResumeError) -> Error {
     let (kind, hint) = match &error {
         ResumeError::Find(_) => (ErrorKind::Usage, None),
         ResumeError::NoRuns => {

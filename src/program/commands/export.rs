@@ -214,16 +214,17 @@ pub(super) fn export(chdir: &[PathBuf], args: &EngineExportArgs) -> Result<ExitS
 
 /// Exports a command in the selected stacks.
 fn command(chdir: &[PathBuf], options: &ExportOptions, args: &EngineExportArgs) -> Result<Export> {
+    let filters = args.select.request(chdir)?;
+    let mut context = CommandContext::new(chdir, None, args.select.reads())?;
+    context.check(filters.change.as_ref())?;
+    let query = context.ask(|context| context.query(filters))?;
     let command = ExportedCommand {
         words: args.command.clone(),
         is_eval: args.eval,
         is_reverse: args.reverse,
         allows_rollback: args.record.allow_rollback,
+        excluded: context.excluded_paths(&query),
     };
-    let filters = args.select.request(chdir)?;
-    let mut context = CommandContext::new(chdir, None, args.select.reads())?;
-    context.check(filters.change.as_ref())?;
-    let query = context.ask(|context| context.query(filters))?;
     let selection = context.select(&query);
     context.check_cycles(CyclesAre::ErrorsWithin(&selection));
     context.report()?;

@@ -1,7 +1,7 @@
 //! `orch job` and `orch finish`
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -283,42 +283,51 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
     let order = read(chdir, &args.work_order)?;
     let reports = args.reports.check(chdir, None)?.with_step_summary();
     let jobs = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)?;
-    let (status, unfinished) = if let Some(jobs) = jobs {
+    let (status, mut unfinished, followed) = if let Some(jobs) = jobs {
         let part = jobs.part(None);
         jobs.apply.with(|parts| {
             let status = parts.apply(&part)?;
             parts.finish(&part, &order, &jobs.secret)?;
-            Ok((status, parts.unfinished(&part)?))
+            Ok((status, parts.unfinished(&part)?, Ok(ExitStatus::Success)))
         })?
     } else {
         let run = command_of(&args.work_order, &order)?;
         let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
         let recorded = jobs.recorded()?;
         if recorded.is_none() {
-            return finish_unrecorded(chdir, &order, &reports);
+            return finish_unrecorded(&jobs, &reports);
         }
         let progress = jobs.progress(recorded)?;
         jobs.free(&secret())?;
         let left = order.turns.iter().zip(progress.turns);
         let left = left.filter(|(_, state)| *state != TurnProgress::Done);
         let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
-        (ExitStatus::Success, left.collect())
+        (ExitStatus::Success, left.collect(), jobs.follow())
     };
-    let are_written = report(chdir, &order, &reports)?.is_none_or(|(_, are_written)| are_written);
+    let reported = report(chdir, &order, &reports)?;
+    let are_written = reported
+        .as_ref()
+        .is_none_or(|(_, are_written)| *are_written);
+    // Once the lock is free, the state has no failures of the order.
+    let by_stack = states_of(reported.as_ref().map(|(run, _)| run));
+    for (stack, has_failed) in &mut unfinished {
+        *has_failed |= by_stack
+            .get(stack.as_str())
+            .is_some_and(|it| has_failed_in(it));
+    }
     note_unfinished(&order, &unfinished);
+    let followed = followed?;
     Ok(match status.number() {
         0 if !unfinished.is_empty() => ExitStatus::Run(1),
         0 if !are_written => ExitStatus::External,
+        0 => followed,
         _ => status,
     })
 }
 
 /// Ends the jobs of a command that the state does not record. Beside the state, it finds their results.
-fn finish_unrecorded(
-    chdir: &[PathBuf],
-    order: &WorkOrder,
-    reports: &Reports,
-) -> Result<ExitStatus> {
+fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitStatus> {
+    let CommandJobs { chdir, order, .. } = *jobs;
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
     if !context.has_results() {
@@ -326,28 +335,38 @@ fn finish_unrecorded(
         return Ok(ExitStatus::Success);
     }
     context.end_order(&order.run)?;
+    let followed = jobs.follow();
     let reported = report(chdir, order, reports)?;
     let mut unfinished = BTreeMap::new();
     let mut has_changes = false;
-    let run = reported.as_ref().map(|(run, _)| run);
+    let by_stack = states_of(reported.as_ref().map(|(run, _)| run));
     for turn in &order.turns {
-        let mut stacks = run.into_iter().flat_map(|run| &run.record.stacks);
-        let of_stack = stacks.find(|stack| stack.path == turn.stack.as_str());
-        let state = of_stack.map(|stack| &stack.state);
+        let state = by_stack.get(turn.stack.as_str()).copied();
         if !state.is_some_and(StackState::is_success) {
-            let was_killed = matches!(state, Some(StackState::Started { .. }));
-            let has_failed = was_killed || state.is_some_and(StackState::is_failure);
-            unfinished.insert(turn.stack.clone(), has_failed);
+            unfinished.insert(turn.stack.clone(), state.is_some_and(has_failed_in));
         }
         has_changes |= state.is_some_and(StackState::has_changes);
     }
     note_unfinished(order, &unfinished);
+    let followed = followed?;
     Ok(match reported {
         _ if !unfinished.is_empty() => ExitStatus::Run(1),
         Some((_, false)) => ExitStatus::External,
+        _ if followed.number() != 0 => followed,
         _ if has_changes && order.settings.detailed_exit_code => ExitStatus::Run(2),
         _ => ExitStatus::Success,
     })
+}
+
+/// Returns the states of the stacks in the run of a work order, by path.
+fn states_of(run: Option<&ShownRun>) -> HashMap<&str, &StackState> {
+    let stacks = run.into_iter().flat_map(|run| &run.record.stacks);
+    stacks.map(|it| (it.path.as_str(), &it.state)).collect()
+}
+
+/// Returns whether a stack has failed, or was killed with its job.
+fn has_failed_in(state: &StackState) -> bool {
+    state.is_failure() || matches!(state, StackState::Started { .. })
 }
 
 /// Brings the run of a work order to this machine, and writes its reports. Returns the run, and whether all reports

@@ -88,12 +88,17 @@ impl Header {
     }
 }
 
+/// How policies see the turns of a run: they deploy, accept drift, or are tasks.
+pub const TRACKED: &str = "tracked";
+pub const DRIFT: &str = "drift";
+pub const TASK: &str = "task";
+
 /// The settings of the policies that follow a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoliciesRecord {
     /// The first run of the workflow: this one, unless it resumes another one.
     pub workflow: String,
-    /// How policies see the turns: `tracked`, `drift` or `task`.
+    /// How policies see the turns: [`TRACKED`], [`DRIFT`] or [`TASK`].
     #[serde(rename = "as")]
     pub kind: String,
     /// The command of follow-ups, if it is not the command of the run.

@@ -38,7 +38,7 @@ pub use self::header::{
     Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
     SettingsRecord, Sharing, TagLimitRecord, UncommittedFile, arguments,
 };
-pub use self::header::{AskedRecord, PLAN_FOLLOW_UPS, PoliciesRecord};
+pub use self::header::{AskedRecord, DRIFT, PLAN_FOLLOW_UPS, PoliciesRecord, TASK, TRACKED};
 pub use self::lock::{LockHolder, Locking, ProjectLock};
 pub use self::read::JournalError;
 pub use self::record::{

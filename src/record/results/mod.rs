@@ -5,12 +5,14 @@
 //! secret that those do not. On any machine, the results become one run: a journal with logs, like that of a run on one
 //! machine.
 
+mod claim;
 mod collect;
 mod local;
 mod merge;
 mod order;
 mod result;
 
+pub use self::claim::{ClaimEnd, ResultClaim};
 pub use self::collect::ResultLines;
 pub use self::local::LocalResults;
 pub use self::merge::{MergeFacts, OpenTurn, merged};

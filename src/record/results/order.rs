@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::result::{ResultError, check_format};
-use crate::record::journal::{FORMAT, Header};
+use crate::record::journal::{FORMAT, Header, PoliciesRecord};
 
 /// The turns of a work order and their constraints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct OrderOutline {
     pub order_only: Vec<(usize, usize)>,
     /// Whether the order holds the lock of the state until it ends.
     pub is_recorded: bool,
+    /// The policies that are evaluated after the jobs, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<PoliciesRecord>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +82,7 @@ impl StoredOrder {
             },
             order,
             left_out: Vec::new(),
+            policies: outline.policies.clone(),
             part_of: Some(outline.run.clone()),
             ..of_job
         };

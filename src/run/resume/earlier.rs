@@ -102,21 +102,8 @@ impl EarlierRun {
             FindError::NoRuns => ResumeError::NoRuns,
             error => ResumeError::Find(error),
         })?;
-        let run = newest_of(&runs, named)?;
-        let liveness = runs.liveness(run);
-        if liveness == Liveness::Alive {
-            return Err(ResumeError::Alive(run.to_owned()));
-        }
-        let record = runs.record(run).map_err(|error| {
-            let run = run.to_owned();
-            match error {
-                error @ JournalError::Newer { .. } => ResumeError::Newer { run, error },
-                error => ResumeError::Unreadable { run, error },
-            }
-        })?;
-        if liveness == Liveness::Unknown && !may_be_alive {
-            return Err(ResumeError::MayBeAlive(run.to_owned()));
-        }
+        let record = newest(&runs, named, may_be_alive)?;
+        let run = &record.header.run;
         if record.header.part_of.is_some() {
             return Err(ResumeError::Other {
                 run: run.to_owned(),
@@ -143,6 +130,24 @@ impl EarlierRun {
         })
     }
 
+    /// Finds the run of a work order, whose jobs have ended, or the latest one that runs its follow-ups.
+    ///
+    /// # Errors
+    ///
+    /// If it has not ended, or its journal cannot be read.
+    pub fn of_order(root: &Path, run: &str) -> Result<Self, ResumeError> {
+        let runs = GuardedFolder::find(root)?
+            .map(Runs::find)
+            .transpose()?
+            .ok_or(ResumeError::NoRuns)?;
+        let record = newest(&runs, run, false)?;
+        Ok(EarlierRun {
+            named: None,
+            done: done(&runs, &record)?,
+            record,
+        })
+    }
+
     /// Returns the recorded runs that it resumed, the first one first.
     ///
     /// # Errors
@@ -163,12 +168,27 @@ impl EarlierRun {
     }
 }
 
-fn newest_of<'r>(runs: &'r Runs, named: &'r str) -> Result<&'r str, ResumeError> {
-    let mut id = named;
-    while let Some(next) = runs.resumed_by(id).map_err(ResumeError::UnreadLater)? {
-        id = next;
+/// Reads the latest run that resumed this one, or this one itself.
+fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord, ResumeError> {
+    let mut run = named;
+    while let Some(next) = runs.resumed_by(run).map_err(ResumeError::UnreadLater)? {
+        run = next;
     }
-    Ok(id)
+    let liveness = runs.liveness(run);
+    if liveness == Liveness::Alive {
+        return Err(ResumeError::Alive(run.to_owned()));
+    }
+    let record = runs.record(run).map_err(|error| {
+        let run = run.to_owned();
+        match error {
+            error @ JournalError::Newer { .. } => ResumeError::Newer { run, error },
+            error => ResumeError::Unreadable { run, error },
+        }
+    })?;
+    if liveness == Liveness::Unknown && !may_be_alive {
+        return Err(ResumeError::MayBeAlive(run.to_owned()));
+    }
+    Ok(record)
 }
 
 /// Returns the runs that a run resumed and that are still recorded, the latest first.
@@ -269,6 +289,16 @@ impl ResumedRun {
             }
         }
         Ok(rest)
+    }
+
+    /// Leaves out all stacks, so that only follow-ups run.
+    #[must_use]
+    pub fn without_stacks(self) -> Self {
+        ResumedRun {
+            undone: Vec::new(),
+            gone: Vec::new(),
+            ..self
+        }
     }
 
     /// Returns how many stacks have not succeeded, including those that are left out.

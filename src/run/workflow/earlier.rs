@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
-use crate::record::journal::{AskedRecord, EvaluatedTurn, RunRecord, TurnOutcome};
+use crate::record::journal::{AskedRecord, DRIFT, EvaluatedTurn, RunRecord, TASK, TurnOutcome};
 use crate::run::evaluated::TurnState;
 
 /// The turns of the earlier runs of a workflow.
@@ -13,7 +13,9 @@ use crate::run::evaluated::TurnState;
 pub struct EarlierTurns {
     /// All of them: those of the first run by number, then those of the next.
     pub turns: Vec<WorkflowTurn>,
-    /// Ended turns that no policy was asked about, by position, in the order of their ends.
+    /// The turns whose ends concern policies, by position, in the order of their ends.
+    pub ended: Vec<usize>,
+    /// Those of them that no policy was asked about.
     pub unevaluated: Vec<usize>,
     /// The last turn of each stack, by its path.
     last: HashMap<StackPath, usize>,
@@ -26,7 +28,6 @@ impl EarlierTurns {
         // By run, stack and turn of that.
         let mut places: HashMap<(&str, &str, Option<u32>), usize> = HashMap::new();
         let mut evaluated: HashSet<usize> = HashSet::new();
-        let mut ended = Vec::new();
         for record in records {
             let run = record.header.run.as_str();
             let first = earlier.turns.len();
@@ -39,7 +40,7 @@ impl EarlierTurns {
                 outcome.is_some_and(TurnOutcome::is_asked_about)
             };
             let open = record.ended.iter().filter(is_open);
-            ended.extend(open.map(|number| first + number));
+            earlier.ended.extend(open.map(|number| first + number));
             for EvaluatedTurn {
                 turn,
                 evaluated: said,
@@ -78,8 +79,8 @@ impl EarlierTurns {
                 }
             }
         }
-        ended.retain(|place| !evaluated.contains(place));
-        earlier.unevaluated = ended;
+        let open = earlier.ended.iter().copied();
+        earlier.unevaluated = open.filter(|place| !evaluated.contains(place)).collect();
         earlier
     }
 
@@ -122,8 +123,8 @@ impl EarlierTurns {
     fn add_turns(&mut self, record: &RunRecord, stacks: &Stacks) {
         let policies = record.header.policies.as_ref();
         let kind = match policies {
-            Some(policies) if policies.kind == "task" => TurnKind::Task,
-            Some(policies) if policies.kind == "drift" => TurnKind::Drift,
+            Some(policies) if policies.kind == TASK => TurnKind::Task,
+            Some(policies) if policies.kind == DRIFT => TurnKind::Drift,
             _ => TurnKind::Tracked,
         };
         let asked: HashMap<&str, _> = policies

@@ -20,7 +20,7 @@ const STACKS: [(&str, &str); 5] = [
 const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n      backend \"local\" {\n        path = \"../shared/acme\"\n      }\n    }\n  }\n}\n";
 
 /// A project with a state that other checkouts share.
-fn shared() -> Repository {
+pub(super) fn shared() -> Repository {
     let sandbox = prepared(&STACKS);
     sandbox.write("/state.orch.hcl", STATE);
     let repository = Repository::of(sandbox);
@@ -29,7 +29,7 @@ fn shared() -> Repository {
 }
 
 /// Makes another checkout beside the project, with the plan and the work order.
-fn machine(repository: &Repository, name: &str) -> String {
+pub(super) fn machine(repository: &Repository, name: &str) -> String {
     repository.git(&format!("clone -q . ../{name}"));
     let there = repository.outside().join(name);
     for file in ["saved", "order.json"] {
@@ -40,7 +40,7 @@ fn machine(repository: &Repository, name: &str) -> String {
     format!("-C ../{name}")
 }
 
-fn export(repository: &Repository, flags: &str) -> BTreeMap<String, String> {
+pub(super) fn export(repository: &Repository, flags: &str) -> BTreeMap<String, String> {
     done(
         repository,
         &format!("export make -o jobs.mk --work-order order.json {flags}"),

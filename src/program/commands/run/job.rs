@@ -8,7 +8,8 @@ use std::time::Duration;
 use orch::command::apply::WorkLeft;
 use orch::command::job::{self, OrderProgress, SECRET};
 use orch::command::kept_project::KeptProject;
-use orch::command::run::{PolicyOptions, Prepared, RunOptions, SelectedRun};
+use orch::command::order_followups::{OpenFollowUps, OrderFollowUps};
+use orch::command::run::{LockedRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun};
 use orch::context::Context;
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, WorkOrder};
@@ -59,6 +60,77 @@ impl CommandJobs<'_> {
         self.with(|context| self.run_in(context, job))
     }
 
+    /// Evaluates the policies of all jobs, which have ended, and runs the follow-ups.
+    pub(crate) fn follow(&self) -> Result<ExitStatus> {
+        self.with(|context| {
+            let Some(OrderFollowUps {
+                open,
+                are_incomplete,
+            }) = context.order_follow_ups(self.order)?
+            else {
+                return Ok(ExitStatus::Success);
+            };
+            let status = match open {
+                Some(follow_ups) => self.follow_in(context, follow_ups)?,
+                None => ExitStatus::Success,
+            };
+            Ok(match status.number() {
+                0 if are_incomplete => ExitStatus::Run(1),
+                _ => status,
+            })
+        })
+    }
+
+    fn follow_in(
+        &self,
+        context: &mut CommandContext,
+        mut follow_ups: OpenFollowUps,
+    ) -> Result<ExitStatus> {
+        let CommandJobs { chdir, args, .. } = *self;
+        let options = RunOptions {
+            lock_timeout: self.lock_timeout.unwrap_or_default(),
+            ..args.options(args.kind(), safeguards::of_run(args)?)
+        };
+        let claim = follow_ups.claim.take();
+        let resumed = Resumed::follow_ups(self.order, follow_ups)?;
+        let selection = resumed.run.selection();
+        let (locked, how) = match self.lock(context, &options, selection, Some(resumed))? {
+            Prepared::Run(locked) => locked,
+            Prepared::Nothing(_) => return Ok(ExitStatus::Success),
+        };
+        let run = locked.id().to_owned();
+        if let Some(claim) = &claim {
+            claim.put(&run)?;
+        }
+        let reports = args.reports.check(chdir, None)?.with_step_summary();
+        let ended = execute::execute(chdir, args, context, locked, how, None, &reports);
+        if let Some(claim) = &claim {
+            claim.end(context, &run, ended.as_ref().ok().copied())?;
+        }
+        ended
+    }
+
+    /// Prepares a run, and locks the state if it is recorded there.
+    fn lock(
+        &self,
+        context: &mut CommandContext,
+        options: &RunOptions,
+        selection: Selection,
+        resumed: Option<Resumed>,
+    ) -> Result<Prepared<(LockedRun, OutputMode)>> {
+        let selected = match SelectedRun::new(context, options, selection, None, resumed)? {
+            Prepared::Run(selected) => selected,
+            Prepared::Nothing(nothing) => return Ok(Prepared::Nothing(nothing)),
+        };
+        let run = selected.run();
+        let how = OutputMode::new(self.args, run.jobs(), &run.attempts)?;
+        selected.check(context)?;
+        Ok(match selected.lock(context)? {
+            Prepared::Run(locked) => Prepared::Run((locked, how)),
+            Prepared::Nothing(nothing) => Prepared::Nothing(nothing),
+        })
+    }
+
     /// Records in the state that the jobs so far have succeeded.
     pub(crate) fn complete(&self) -> Result<()> {
         let code = job::code(self.order, &host_variable(SECRET).unwrap_or_default());
@@ -103,14 +175,12 @@ impl CommandJobs<'_> {
             results: Some(Arc::new(self.order.outline(recorded.is_some()))),
             ..args.options(args.kind(), safeguards::of_run(args)?)
         };
-        let reports = args.reports.check(chdir, None)?.with_step_summary();
-        let status = match SelectedRun::new(
-            context,
-            &options,
-            Selection::recorded(open.stacks),
-            None,
-            None,
-        )? {
+        let selection = Selection::recorded(open.stacks);
+        let status = match self.lock(context, &options, selection, None)? {
+            Prepared::Run((locked, how)) => {
+                let reports = args.reports.check(chdir, None)?.with_step_summary();
+                execute::execute(chdir, args, context, locked, how, None, &reports)?
+            }
             Prepared::Nothing(_) => {
                 if open.skipped.is_empty() {
                     context
@@ -118,16 +188,6 @@ impl CommandJobs<'_> {
                         .note("nothing to do: all stacks of the job are done");
                 }
                 ExitStatus::Success
-            }
-            Prepared::Run(selected) => {
-                let how = OutputMode::new(args, selected.run().jobs(), &selected.run().attempts)?;
-                selected.check(context)?;
-                match selected.lock(context)? {
-                    Prepared::Run(locked) => {
-                        execute::execute(chdir, args, context, locked, how, None, &reports)?
-                    }
-                    Prepared::Nothing(_) => ExitStatus::Success,
-                }
             }
         };
         for (stack, reason) in &open.skipped {

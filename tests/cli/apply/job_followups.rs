@@ -1,0 +1,145 @@
+//! Policies of a work order: `orch finish` evaluates each result once, and runs the follow-ups.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::followed::attach;
+use super::job_results::{export, machine, shared};
+use super::{done, fails, log};
+use crate::support::{Repository, run_ids};
+
+const SCRIPT: &str = "echo \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
+
+/// Asks for `/web` after `/db`, and for `/end` after a failure of `/cache`.
+const NEXT: &str = r#"
+package next
+trigger["web"] { input.stack.id == "/db"; input.run.state == "FINISHED" }
+trigger["end"] { input.stack.id == "/cache"; input.run.state == "FAILED" }
+"#;
+
+/// A project whose jobs run a script in `/db`, `/cache` and `/app`.
+fn project() -> Repository {
+    let repository = shared();
+    followed(&repository);
+    repository
+}
+
+fn followed(repository: &Repository) {
+    attach(repository, "next", NEXT);
+    let settings = "orch {\n  config {\n    policies {\n      run = \"tracked\"\n    }\n  }\n}\n";
+    repository.write("/run.orch.hcl", settings);
+    repository.write("/script", SCRIPT);
+    repository.commit();
+}
+
+fn export_command(repository: &Repository) -> BTreeMap<String, String> {
+    let stacks = "--match /db --match /cache --match /app";
+    let command = "--on-error continue --record=apply -- sh ../script";
+    export(repository, &format!("{stacks} {command}"))
+}
+
+const FINISH: &str = "finish --work-order order.json";
+
+fn breaks(repository: &Repository, stack: &str, is_broken: bool) {
+    let path = repository.outside().join(format!("world/no-{stack}"));
+    if is_broken {
+        fs::write(path, "").unwrap();
+    } else {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn finish_runs_follow_ups_of_a_command_once_on_any_machine() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    let third = machine(&repository, "third");
+    done(&repository, &jobs["/db"]);
+    done(&repository, &format!("{second} {}", jobs["/cache"]));
+    done(&repository, &jobs["/app"]);
+    assert_eq!(log(&repository), ["db ", "cache ", "app "]);
+    let output = done(&repository, &format!("{second} {FINISH}"));
+    assert!(
+        output.contains("/web: follows /db (policy `next`)"),
+        "{output}"
+    );
+    assert_eq!(log(&repository), ["web next"]);
+    let list = done(&repository, "state list");
+    assert!(list.contains("/web"), "{list}");
+    for machine in [&second, &third] {
+        let output = done(&repository, &format!("{machine} {FINISH}"));
+        assert!(!output.contains("follows"), "{output}");
+        assert_eq!(log(&repository), [""; 0]);
+    }
+}
+
+#[test]
+fn finish_evaluates_the_result_of_a_job_that_is_run_again() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    breaks(&repository, "cache", true);
+    breaks(&repository, "db", true);
+    fails(&repository, &jobs["/db"], 1, "");
+    fails(&repository, &jobs["/cache"], 1, "");
+    fails(
+        &repository,
+        FINISH,
+        1,
+        "/end: follows /cache (policy `next`)",
+    );
+    assert_eq!(log(&repository), ["db ", "cache ", "end next"]);
+    breaks(&repository, "db", false);
+    done(&repository, &format!("{second} {}", jobs["/db"]));
+    // Of the results, only the new one is evaluated, on this machine or another one.
+    let output = fails(
+        &repository,
+        &format!("{second} {FINISH}"),
+        1,
+        "/web: follows /db (policy `next`)",
+    );
+    assert!(!output.contains("missing"), "{output}");
+    assert_eq!(log(&repository), ["db ", "web next"]);
+    fails(&repository, FINISH, 1, "/cache: failed");
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn finish_tries_failed_follow_ups_again_on_the_same_machine() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    breaks(&repository, "web", true);
+    fails(&repository, FINISH, 1, "/web");
+    breaks(&repository, "web", false);
+    log(&repository);
+    // Another machine knows only that follow-ups have failed.
+    let missing = "evaluated policies of this work order and exited with 1";
+    fails(&repository, &format!("{second} {FINISH}"), 1, missing);
+    assert_eq!(log(&repository), [""; 0]);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), ["web "]);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), [""; 0]);
+    assert_eq!(run_ids(&repository).len(), 3);
+}
+
+#[test]
+fn finish_runs_follow_ups_without_a_state() {
+    let repository = super::project(&[("/app", "after = [\"/db\"]"), ("/db", ""), ("/web", "")]);
+    followed(&repository);
+    repository.write_program("/bin/terraform", &format!("#!/bin/sh\n{SCRIPT}"));
+    repository.commit();
+    let command = "--match /db --match /app -- ../bin/terraform apply";
+    let jobs = export(&repository, command);
+    done(&repository, &jobs["/db"]);
+    done(&repository, &jobs["/app"]);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), ["db ", "app ", "web next"]);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), [""; 0]);
+}
