@@ -19,7 +19,7 @@ use crate::export::{
 };
 use crate::git::{GitError, Repository};
 use crate::path::StackPath;
-use crate::plan::entry::PlanEntry;
+use crate::plan::entry::{PlanEntry, PlanMode};
 use crate::plan::{PlannedOperation, SavedPlan};
 use crate::printable::{count, printable};
 use crate::project::config::RecordKind;
@@ -124,6 +124,7 @@ impl Context {
             turns: sequence.into_iter().map(turn).collect(),
             policies: is_followed.then(|| OrderedPolicies {
                 excluded: command.excluded.clone(),
+                is_drift: false,
             }),
             durations: past_durations(&self.project.root, &run_command),
         };
@@ -147,9 +148,6 @@ impl Context {
             let problem = format!("the plan has the stack `{stack}`, which is not in the project");
             let hint = "check out the commit that was planned, or make a new plan";
             return Err(Error::refused(problem).hint(hint));
-        }
-        if !saved.policies.is_off {
-            self.warn_of_policies();
         }
         let destroys = plan.operations.iter().any(|it| it.destroys);
         let document = if destroys && self.project.settings.state.is_some() {
@@ -193,7 +191,10 @@ impl Context {
             turns: operations.iter().map(turn).collect(),
             edges,
             order_only,
-            policies: None,
+            policies: (!saved.policies.is_off).then(|| OrderedPolicies {
+                excluded: saved.excluded.clone(),
+                is_drift: plan.mode == PlanMode::RefreshOnly,
+            }),
             durations: past_applies(&self.project.root),
         };
         self.export(options, run)
@@ -259,9 +260,8 @@ impl Context {
         }
         let policies = run.policies.filter(|_| !self.project.policies.is_empty());
         if policies.is_some() {
-            self.notices.note(
-                "`orch finish` evaluates the policies after all jobs, and runs the follow-ups",
-            );
+            self.notices
+                .note("`orch finish` runs the follow-ups of policies, after all jobs");
         }
         let settings = RunSettings {
             on_error: Some(run.on_error),
@@ -283,16 +283,6 @@ impl Context {
             pipeline,
             order: WorkOrder::new(ordered, graph.as_ref()),
         })
-    }
-
-    /// Warns that the jobs evaluate no policies, if there are any.
-    fn warn_of_policies(&self) {
-        if !self.project.policies.is_empty() {
-            self.notices
-                .warning("policies are not evaluated in jobs, so no follow-up runs");
-            self.notices
-                .help("to evaluate them, apply on one machine with `orch apply`");
-        }
     }
 
     fn note_jobs(

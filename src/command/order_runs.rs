@@ -1,6 +1,8 @@
 //! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
 //! has handed them on.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 
 use crate::context::{Context, from_store};
@@ -83,6 +85,9 @@ impl Context {
             }
         }
         facts.open.retain(|open| !has_ended_since(&results, open));
+        if order.outline.policies.is_some() {
+            add_answers(&mut results, store, run)?;
+        }
         local
             .write(&order, results, &facts)
             .map_err(Error::external)?;
@@ -101,14 +106,32 @@ impl Context {
         }
     }
 
-    /// Returns whether all turns of a run have succeeded, as far as this machine knows: then nothing can change.
+    /// Returns whether all turns of a run have succeeded, as far as this machine knows: then nothing can change but
+    /// the answers of policies.
     fn is_done(&self, run: &str) -> bool {
         let runs = GuardedFolder::find(&self.project.root).ok().flatten();
         let brief = runs.and_then(|folder| Runs::find(folder).ok()?.brief(run).ok());
         brief.is_some_and(|brief| {
-            brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks
+            let is_followed = brief.header.policies.is_some();
+            let are_done = brief.counts.succeeded == brief.stacks;
+            brief.header.is_of_work_order() && are_done && !is_followed
         })
     }
+}
+
+/// Adds the answers of policies to the latest results of turns.
+fn add_answers(results: &mut [(String, TurnResult)], store: &Backend, run: &str) -> Result<()> {
+    let turns = results.iter_mut().map(|(_, result)| (result.turn, result));
+    // The names are in order, so the last result of a turn remains.
+    let mut latest: HashMap<usize, &mut TurnResult> = turns.collect();
+    for answers in store.answers(run).map_err(from_store)? {
+        let damaged = || format!("failed to read the answers of policies in run {run}");
+        let answers = TurnResult::parse(&answers).context(damaged())?;
+        if let Some(result) = latest.get_mut(&answers.turn) {
+            result.lines.extend(answers.lines);
+        }
+    }
+    Ok(())
 }
 
 /// Returns the turns whose latest attempt has begun and has no result.

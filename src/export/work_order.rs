@@ -12,7 +12,7 @@ use super::{JobGraph, PipelineJob};
 use crate::context::{seal, seal_of};
 use crate::path::StackPath;
 use crate::project::config::RecordKind;
-use crate::record::journal::{Argument, PoliciesRecord, SettingsRecord, TRACKED};
+use crate::record::journal::{Argument, DRIFT, PoliciesRecord, SettingsRecord, TRACKED};
 use crate::record::results::{OrderOutline, OutlinedTurn};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
@@ -87,6 +87,9 @@ pub struct OrderedPolicies {
     /// The stacks that never follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<StackPath>,
+    /// Whether the turns only accept drift.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_drift: bool,
 }
 
 /// A turn of a stack.
@@ -318,7 +321,7 @@ impl WorkOrder {
             is_recorded,
             policies: self.policies.as_ref().map(|policies| PoliciesRecord {
                 workflow: self.run.clone(),
-                kind: TRACKED.to_owned(),
+                kind: if policies.is_drift { DRIFT } else { TRACKED }.to_owned(),
                 excluded: policies.excluded.iter().map(StackPath::to_string).collect(),
                 ..PoliciesRecord::default()
             }),

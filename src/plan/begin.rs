@@ -54,6 +54,8 @@ pub struct DriverRun<'a> {
     pub invocation: Invocation,
     pub base: Option<BaseRecord>,
     pub policies: Option<PoliciesRecord>,
+    /// The run whose follow-ups it runs, if it has no turns of its own.
+    pub resumes: Option<String>,
 }
 
 /// Fails on I/O errors, or if another run is in progress.
@@ -96,7 +98,7 @@ pub fn begin(
         process: std::process::id(),
         arguments: arguments(&run.invocation.arguments),
         directory: run.invocation.directory.to_string(),
-        resumes: None,
+        resumes: run.resumes.clone(),
         command: arguments(&["orch", run.purpose.command()].map(OsString::from)),
         purpose: Some(run.purpose.word().to_owned()),
         plan: run.plan.map(str::to_owned),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::StackPath;
 use crate::policy::PolicyOutput;
+use crate::record::journal::PolicyRecord;
 use crate::run::turn::TurnIndex;
 
 /// The state of a turn, as policies know it.
@@ -111,6 +112,25 @@ pub struct PolicyAnswer {
     /// Whether its failure doesn't fail the run.
     pub is_ignored: bool,
     pub elapsed: Duration,
+}
+
+impl PolicyAnswer {
+    /// Returns the answer that a journal has.
+    pub fn recorded(record: &PolicyRecord) -> Self {
+        PolicyAnswer {
+            policy: record.policy.clone(),
+            answer: PolicyOutput {
+                trigger: record.trigger.iter().cloned().collect(),
+                flag: record.flag.iter().cloned().collect(),
+                reset_flag: record.reset_flag.iter().cloned().collect(),
+                sample: record.sample,
+                prints: record.prints.clone(),
+            },
+            problem: record.problem.clone(),
+            is_ignored: false,
+            elapsed: Duration::from_millis(record.elapsed_ms),
+        }
+    }
 }
 
 /// An error of a policy, or a stack that a policy requests but that does not follow.

@@ -69,6 +69,8 @@ enum Message {
     Begun(Box<Header>),
     /// The result of a turn, with the number of its attempt.
     Ended(TurnResult, u32),
+    /// The answers of policies to a result that was sent.
+    Evaluated(TurnResult),
 }
 
 impl ResultSender {
@@ -122,6 +124,13 @@ impl ResultSender {
         if let (RunEvent::Started { attempt: 1, .. }, Some(turn)) = (event, turn) {
             self.mark_start(turn);
         }
+        if let RunEvent::Evaluated(_) = event {
+            let answers = turn.and_then(|turn| self.lines.answers(entry, turn));
+            if let Some(answers) = answers {
+                self.send(Message::Evaluated(answers));
+            }
+            return;
+        }
         let logs = self.logs.as_ref().map(|logs| (logs, of_job));
         if let Some(result) = self.lines.add(entry, turn, logs) {
             let attempt = self.attempts.get(&result.turn).copied();
@@ -165,6 +174,7 @@ fn turn_of(event: &RunEvent) -> Option<TurnIndex> {
         | RunEvent::Killed(turn)
         | RunEvent::OutputLost { turn, .. } => Some(*turn),
         RunEvent::Ended(ending) => Some(ending.turn),
+        RunEvent::Evaluated(evaluated) => evaluated.turn,
         _ => None,
     }
 }
@@ -178,6 +188,7 @@ fn send_all(
     let mut order = None;
     let mut is_new = false;
     let mut unsent = Vec::new();
+    let mut names: HashMap<usize, ResultName> = HashMap::new();
     for message in receiver {
         let (result, attempt) = match message {
             Message::Begun(of_job) => {
@@ -189,9 +200,21 @@ fn send_all(
                 }
                 continue;
             }
+            Message::Evaluated(answers) => {
+                let Some(name) = names.get(&answers.turn) else {
+                    continue;
+                };
+                let put = |bytes: Vec<u8>| with_retries(|| backend.put_answers(run, *name, &bytes));
+                let bytes = answers.to_bytes().map_err(|error| error.to_string());
+                if let Err(problem) = bytes.and_then(put) {
+                    let stack = outline.turns[answers.turn].stack.clone();
+                    unsent.push(UnsentResult { stack, problem });
+                }
+                continue;
+            }
             Message::Ended(result, attempt) => (result, attempt),
         };
-        let mut send = || -> Result<(), String> {
+        let mut send = || -> Result<u32, String> {
             if let Some(stored) = &order {
                 is_new = with_retries(|| backend.put_order(run, &stored.to_bytes()))?;
                 order = None;
@@ -203,9 +226,13 @@ fn send_all(
             };
             with_retries(|| backend.put_result(run, name, &bytes))
         };
-        if let Err(problem) = send() {
-            let stack = outline.turns[result.turn].stack.clone();
-            unsent.push(UnsentResult { stack, problem });
+        let turn = result.turn;
+        match send() {
+            Ok(attempt) => _ = names.insert(turn, ResultName { turn, attempt }),
+            Err(problem) => {
+                let stack = outline.turns[turn].stack.clone();
+                unsent.push(UnsentResult { stack, problem });
+            }
         }
     }
     if is_new {

@@ -15,6 +15,7 @@ const KEPT_ORDERS: usize = 50;
 /// How the names of results and of marks end.
 const RESULT: &str = ".result";
 const STARTED: &str = ".started";
+const EVALUATED: &str = ".evaluated";
 
 /// A result in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,10 +143,35 @@ impl Backend {
         Ok(object.map(|object| object.bytes))
     }
 
-    /// Puts a result under its name, or if that is taken, under that of the next attempt. The bytes differ from those of
-    /// any other result.
-    pub fn put_result(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<(), StoreError> {
-        self.put_next(run, name, RESULT, bytes).map(drop)
+    /// Puts a result under its name, or if that is taken, under that of the next attempt. Returns the number of the
+    /// attempt. The bytes differ from those of any other result.
+    pub fn put_result(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<u32, StoreError> {
+        self.put_next(run, name, RESULT, bytes)
+    }
+
+    /// Puts the answers of policies to a result.
+    pub fn put_answers(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = format!("{}{}", self.results_prefix(run), name.with(EVALUATED));
+        self.swap_bytes(&key, bytes, &PutCondition::Absent)
+            .map(drop)
+    }
+
+    /// Returns the answers of policies to the latest result of each turn that has some.
+    pub fn answers(&self, run: &str) -> Result<Vec<Vec<u8>>, StoreError> {
+        let files = self.result_files(run)?;
+        let latest: BTreeMap<usize, ResultName> = named(&files, RESULT)
+            .into_iter()
+            .map(|name| (name.turn, name))
+            .collect();
+        let mut all = Vec::new();
+        for name in named(&files, EVALUATED) {
+            if latest.get(&name.turn) != Some(&name) {
+                continue;
+            }
+            let key = format!("{}{}", self.results_prefix(run), name.with(EVALUATED));
+            all.extend(self.store().get(&key)?.map(|object| object.bytes));
+        }
+        Ok(all)
     }
 
     /// Returns the results of a work order, in order.

@@ -40,7 +40,7 @@ impl Apply<'_> {
     /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
     pub fn execute(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
-        if self.part.is_some() {
+        if self.part.is_some() || self.ended_order.is_some() {
             return Ok(status);
         }
         let plan = &self.saved.plan;
@@ -117,24 +117,7 @@ impl Apply<'_> {
             lock = self.lock(&mut verified, &run, has_work_left)?;
         }
         if !has_work_left {
-            let policies = verified.policies.as_ref();
-            let left = policies
-                .map(|policies| policies.unplanned(&verified.context))
-                .unwrap_or_default();
-            if let Some(policies) = policies {
-                self.check_failed_followups(&verified, policies)?;
-            }
-            let status = self.after_gate(&verified, ExitStatus::Success);
-            if status == ExitStatus::Success && left.stacks.is_empty() {
-                self.note_nothing_left(&verified);
-            }
-            if let (None, Some(document)) = (&lock, &verified.document) {
-                let lockable = Lockable::new(&mut verified.context, document)?;
-                lockable.record_newer_commits(&verified.context.project, document);
-            }
-            drop(lock);
-            self.end(verified);
-            return self.keep(&left, status);
+            return self.end_without_work(verified, lock);
         }
         // The prompt, or the wait for the lock, may have taken hours.
         if consent != ApprovalAnswer::NotAsked || lock.is_some() && !is_held {
@@ -165,7 +148,7 @@ impl Apply<'_> {
                 .note("not approved: evaluating policies to see what follows");
         }
         let approved = self.approved(&verified, &run, consent);
-        let (status, mut left) = self.prepare_and_run(approved, &run, lock, commits, policies)?;
+        let (status, mut left) = self.run_claimed(approved, &run, lock, commits, policies)?;
         let status = self.ended(verified, status);
         left.add(unplanned.unwrap_or_default());
         let status = self.keep(&left, status)?;
@@ -174,6 +157,65 @@ impl Apply<'_> {
             return Err(Error::refused(what));
         }
         Ok(status)
+    }
+
+    /// Ends an apply that has nothing to run.
+    fn end_without_work(
+        &self,
+        mut verified: VerifiedPlan,
+        lock: Option<StateLock>,
+    ) -> Result<ExitStatus> {
+        let policies = verified.policies.as_ref();
+        let left = policies
+            .map(|policies| policies.unplanned(&verified.context))
+            .unwrap_or_default();
+        let are_incomplete = policies.is_some_and(|policies| policies.are_incomplete);
+        if let Some(policies) = policies.filter(|_| self.ended_order.is_none()) {
+            self.check_failed_followups(&verified, policies)?;
+        }
+        let status = match self.after_gate(&verified, ExitStatus::Success) {
+            ExitStatus::Success if are_incomplete => ExitStatus::Run(1),
+            status => status,
+        };
+        if status == ExitStatus::Success && left.stacks.is_empty() {
+            self.note_nothing_left(&verified);
+        }
+        if let (None, Some(document)) = (&lock, &verified.document) {
+            let lockable = Lockable::new(&mut verified.context, document)?;
+            lockable.record_newer_commits(&verified.context.project, document);
+        }
+        drop(lock);
+        self.end(verified);
+        self.keep(&left, status)
+    }
+
+    /// Runs the approved rest of a plan. If it evaluates the results of a work order, it claims them.
+    fn run_claimed(
+        &self,
+        approved: ApprovedPlan<'_>,
+        run: &str,
+        lock: Option<StateLock>,
+        commits: Commits,
+        mut policies: Option<PolicyContext>,
+    ) -> Result<(ExitStatus, Unconfirmed)> {
+        let context = &approved.verified.context;
+        let claim = policies.as_mut().and_then(PolicyContext::take_claim);
+        let are_incomplete = policies.as_ref().is_some_and(PolicyContext::are_incomplete);
+        if let Some(claim) = &claim {
+            claim.put(run)?;
+        }
+        let ended = self.prepare_and_run(approved, run, lock, commits, policies);
+        if let Some(claim) = &claim {
+            let status = ended.as_ref().ok().map(|(status, _)| *status);
+            claim.end(context, run, status)?;
+        }
+        let (status, left) = ended?;
+        Ok(match status {
+            ExitStatus::Success | ExitStatus::Run(0) if are_incomplete => {
+                (ExitStatus::Run(1), left)
+            }
+            status => (status, left),
+        })
     }
 
     /// Verifies the plan. If a plan file is stale, the run that holds the lock may be applying the
@@ -282,7 +324,7 @@ impl Apply<'_> {
 
     /// Notes that there is nothing to do. The last job of a work order lists what is left.
     fn note_nothing_left(&self, verified: &VerifiedPlan) {
-        let is_finish = self.part.is_some_and(|part| part.records);
+        let is_finish = self.ended_order.is_some() || self.part.is_some_and(|part| part.records);
         if !is_finish && self.saved.plan.blocked_changes().next().is_none() {
             self.notices.note(&self.nothing_left(verified));
         }
@@ -400,7 +442,7 @@ impl Apply<'_> {
         } = approved;
         let context = &verified.context;
         let document = verified.document.as_ref();
-        let may_add = policies.is_some();
+        let may_add = policies.is_some() && self.part.is_none();
         let checker = self.check_conditions(context, document, &mut to_do, may_add)?;
         check_recorded(context, document, &to_do)?;
         let folder = PrivateFolder::of(context, FOLDER)?;

@@ -24,6 +24,7 @@ use super::kept_project::KeptProject;
 use super::plan::{Planned, Tools};
 use crate::context::{Context, RollbackFlags};
 use crate::error::Result;
+use crate::export::WorkOrder;
 use crate::notice::Notices;
 use crate::path::StackPath;
 use crate::plan::archive::Archive;
@@ -50,6 +51,7 @@ pub trait ApplyTerminal: RunTerminal {
 }
 
 /// A plan to apply, with the flags.
+#[derive(Clone)]
 pub struct Apply<'a> {
     pub terminal: &'a dyn ApplyTerminal,
     pub notices: Notices,
@@ -63,6 +65,8 @@ pub struct Apply<'a> {
     pub resumes: bool,
     /// The part to apply, if this is a job of a work order.
     pub part: Option<&'a PlanPart>,
+    /// The work order whose follow-ups run now, instead of the plan: its jobs have ended.
+    pub ended_order: Option<&'a WorkOrder>,
     /// The project that the jobs of a worker share.
     pub kept: Option<&'a KeptProject>,
     pub approval: Approval,
@@ -90,27 +94,24 @@ pub struct AllowedChanges {
 }
 
 impl Apply<'_> {
-    /// Returns the apply of a part of the plan.
+    /// Returns the apply of a part of the plan, without policies.
     pub fn of_part<'a>(&'a self, part: &'a PlanPart, kept: &'a KeptProject) -> Apply<'a> {
         Apply {
-            terminal: self.terminal,
-            notices: self.notices.clone(),
-            saved: self.saved,
-            archive: self.archive,
-            is_from_file: self.is_from_file,
-            resumes: self.resumes,
             part: Some(part),
             kept: Some(kept),
-            approval: self.approval,
-            allows: self.allows,
-            rollback: self.rollback,
-            disabled: self.disabled,
-            policies: self.policies.clone(),
-            release_samples: self.release_samples.clone(),
-            init: self.init,
-            jobs: self.jobs,
-            on_error: self.on_error,
-            lock_timeout: self.lock_timeout,
+            policies: SavedPolicies {
+                is_off: true,
+                metadata: Vec::new(),
+            },
+            ..self.clone()
+        }
+    }
+
+    /// Returns the apply of the follow-ups of a work order, whose jobs have applied the plan.
+    pub fn of_follow_ups<'a>(&'a self, order: &'a WorkOrder) -> Apply<'a> {
+        Apply {
+            ended_order: Some(order),
+            ..self.clone()
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
+use crate::command::order_followups::{Claim, OpenFollowUps};
 use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies};
 use crate::context::Context;
 use crate::driver::Driver;
@@ -16,6 +17,7 @@ use crate::plan::code::PlanCode;
 use crate::plan::entry::PlanMode;
 use crate::plan::planner::Drivers;
 use crate::plan::stale::DoneOperations;
+use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{
@@ -33,6 +35,10 @@ pub(super) struct ApplyPolicies {
     pub(super) policies: LoadedPolicies,
     /// The workflow of the plan's earlier runs, if any.
     pub(super) earlier: Option<EarlierWorkflow>,
+    /// The results of a work order that are evaluated, if any.
+    pub(super) claim: Option<Claim>,
+    /// Whether follow-ups of a work order that ran on another machine may be incomplete.
+    pub(super) are_incomplete: bool,
 }
 
 impl ApplyPolicies {
@@ -54,6 +60,14 @@ pub(super) struct PolicyContext {
 }
 
 impl PolicyContext {
+    pub(super) fn take_claim(&mut self) -> Option<Claim> {
+        self.now.claim.take()
+    }
+
+    pub(super) fn are_incomplete(&self) -> bool {
+        self.now.are_incomplete
+    }
+
     /// Returns whether policies are asked about the turns of a stack.
     pub(super) fn ask_about(&self, stack: StackIndex) -> bool {
         !self.now.policies.attached.to_stack(stack).is_empty()
@@ -63,6 +77,8 @@ impl PolicyContext {
 /// The policies of a prepared apply.
 pub(super) struct PreparedApplyPolicies {
     pub(super) prepared: PreparedPolicies,
+    /// The last run of the jobs of a work order, whose follow-ups run.
+    pub(super) continued: Option<String>,
     /// The names of the drivers of possible follow-ups.
     drivers: Vec<(StackIndex, String)>,
 }
@@ -86,6 +102,40 @@ impl PreparedApplyPolicies {
 }
 
 impl Apply<'_> {
+    /// Finds what earlier runs of the plan, or the jobs of its work order, have left for loaded policies.
+    pub(super) fn policies_with(
+        &self,
+        policies: LoadedPolicies,
+        context: &mut Context,
+        document: Option<&Document>,
+        progress: &DoneOperations,
+    ) -> Result<ApplyPolicies> {
+        let mut found = ApplyPolicies {
+            policies,
+            earlier: None,
+            claim: None,
+            are_incomplete: false,
+        };
+        if let Some(order) = self.ended_order {
+            if let Some(follow_ups) = context.order_follow_ups(order)? {
+                found.are_incomplete = follow_ups.are_incomplete;
+                if let Some(OpenFollowUps {
+                    mut workflow,
+                    claim,
+                    ..
+                }) = follow_ups.open
+                {
+                    reopen_cut_off(&mut workflow, &context.project, document);
+                    (found.earlier, found.claim) = (Some(workflow), claim);
+                }
+            }
+        } else if self.part.is_none() {
+            // Jobs only ask policies.
+            found.earlier = earlier_workflow(context, document, progress)?;
+        }
+        Ok(found)
+    }
+
     /// Reads the input of the apply's policies.
     pub(super) fn following(
         &self,
@@ -95,7 +145,7 @@ impl Apply<'_> {
         is_typed: bool,
     ) -> Result<PolicyContext> {
         let rollbacks = match document {
-            Some(document) if !self.rollback.allows => {
+            Some(document) if !self.rollback.allows && self.part.is_none() => {
                 let stacks: Vec<StackIndex> = context
                     .project
                     .stacks
@@ -133,7 +183,9 @@ impl Apply<'_> {
         } = *options;
         let project = &context.project;
         let PolicyContext {
-            now: ApplyPolicies { policies, earlier },
+            now: ApplyPolicies {
+                policies, earlier, ..
+            },
             facts,
             rollbacks,
             is_typed,
@@ -160,6 +212,8 @@ impl Apply<'_> {
         };
         let record = context.policies_record(&policies, request)?;
         let (turns, n_reopened, asked) = turns(applying, &begun, earlier.as_ref(), &facts);
+        let ended = earlier.as_ref().filter(|_| self.ended_order.is_some());
+        let continued = ended.and_then(|it| it.runs.last().cloned());
         let record = PoliciesRecord {
             turns: turn_stacks(applying),
             asked,
@@ -172,6 +226,19 @@ impl Apply<'_> {
         let mut follower = context.follower(policies, facts, run, &record.excluded, all);
         if let Some(document) = document {
             follower.recall(on_record(project, document)?);
+        }
+        if self.part.is_some() {
+            return Ok(PreparedApplyPolicies {
+                prepared: PreparedPolicies {
+                    follower: follower.only_asking(),
+                    followups: Vec::new(),
+                    unevaluated: Vec::new(),
+                    n_reopened: 0,
+                    record,
+                },
+                continued: None,
+                drivers: Vec::new(),
+            });
         }
         let stacks = self.stacks((context, document), &follower, &rollbacks, is_rejected);
         let drivers = project
@@ -200,6 +267,7 @@ impl Apply<'_> {
                 n_reopened,
                 record,
             },
+            continued,
             drivers,
         })
     }
@@ -246,9 +314,6 @@ impl Apply<'_> {
 
 /// Returns the workflow of the plan file's earlier runs on this machine, if policies followed them.
 ///
-/// The state takes precedence over local journals: a turn has not ended if the killed run could not
-/// record that.
-///
 /// # Errors
 ///
 /// If the journal of one of the runs is missing or unreadable, unless the last run finished all its
@@ -281,9 +346,14 @@ pub(super) fn earlier_workflow(
     });
     let records: Vec<&RunRecord> = records.iter().collect();
     let mut workflow = EarlierWorkflow::new(project, &records, last);
-    let Some(document) = document else {
-        return Ok(Some(workflow));
-    };
+    reopen_cut_off(&mut workflow, project, document);
+    Ok(Some(workflow))
+}
+
+/// The state takes precedence over local journals: a turn has not ended if the killed run could not
+/// record that.
+fn reopen_cut_off(workflow: &mut EarlierWorkflow, project: &Project, document: Option<&Document>) {
+    let Some(document) = document else { return };
     let pairs = EntryIndex::new(&project.stacks, document);
     for (stack, of_stack) in project.stacks.iter() {
         let entry = pairs.key(stack).map(|key| &document.stacks[key]);
@@ -294,7 +364,6 @@ pub(super) fn earlier_workflow(
             workflow.earlier.reopen(&of_stack.path);
         }
     }
-    Ok(Some(workflow))
 }
 
 /// Reads the journal of a run that has applied part of the plan.

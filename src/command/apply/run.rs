@@ -21,7 +21,6 @@ use crate::plan::{DriverRun, Purpose, begin};
 use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
-use crate::record::journal::PoliciesRecord;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::request::Invocation;
@@ -71,8 +70,8 @@ impl Apply<'_> {
         followed: Option<PreparedApplyPolicies>,
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let context = &verified.context;
-        let removed = to_do.removed.iter().map(|it| it.entry.stack.clone());
-        let removed: Vec<StackPath> = removed.collect();
+        let removed = to_do.removed.iter();
+        let removed: Vec<StackPath> = removed.map(|it| it.entry.stack.clone()).collect();
         let PreparedApply {
             execution,
             tasks,
@@ -80,13 +79,14 @@ impl Apply<'_> {
             turns,
             ..
         } = applying;
-        let policies = followed.as_ref().map(|it| it.prepared.record.clone());
+        let is_followed = followed.is_some();
         let apply_run = ApplyRun {
             id: run,
             is_work: !turns.is_empty() && !execution.is_rejected,
-            is_followed: policies.is_some(),
+            is_followed,
         };
-        let mut session = self.begin(verified, run, (execution, tasks), policies, lock.as_mut())?;
+        let work = (execution, tasks);
+        let mut session = self.begin(verified, run, work, followed.as_ref(), lock.as_mut())?;
         let root = &context.project.root;
         let applied = verified.applied.as_ref();
         let progress = applied.map(|applied| applied.begin(root, &apply_run));
@@ -177,7 +177,7 @@ impl Apply<'_> {
         verified: &'v VerifiedPlan,
         run: &str,
         (execution, tasks): (Execution, Vec<Vec<Task>>),
-        policies: Option<PoliciesRecord>,
+        followed: Option<&PreparedApplyPolicies>,
         lock: Option<&mut StateLock>,
     ) -> Result<RunSession<'v>> {
         let context = &verified.context;
@@ -192,7 +192,8 @@ impl Apply<'_> {
                 directory: context.directory.clone(),
             },
             base: None,
-            policies,
+            policies: followed.map(|it| it.prepared.record.clone()),
+            resumes: followed.and_then(|it| it.continued.clone()),
         };
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
@@ -226,6 +227,8 @@ impl Apply<'_> {
                 |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
             self.notices.note(if self.part.is_some() {
                 "run the job again to continue: it skips stacks that are done"
+            } else if self.ended_order.is_some() {
+                "run `orch finish` again to continue"
             } else if left.iter().any(is_refused) {
                 "`orch plan` shows what is left"
             } else if self.is_from_file {

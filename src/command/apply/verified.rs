@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Apply;
 use super::part::OpenPart;
-use super::policies::{ApplyPolicies, earlier_workflow};
+use super::policies::ApplyPolicies;
 use crate::change::{CountedStates, StackStatuses};
 use crate::command::kept_project::KeptProject;
 use crate::context::{Context, CyclesAre, follow_all};
@@ -143,16 +143,18 @@ impl Apply<'_> {
             return Err(refuse(&context, Destroyer::Plan, &protected).into());
         }
         let policies = match policies {
-            Some(policies) => Some(ApplyPolicies {
-                earlier: earlier_workflow(&context, document.as_ref(), &progress)?,
-                policies,
-            }),
+            Some(policies) => {
+                Some(self.policies_with(policies, &mut context, document.as_ref(), &progress)?)
+            }
             None => None,
         };
+        // Follow-ups run instead of the plan.
+        let nothing = self.ended_order.map(|_| OpenPart::default());
         let part = self.part.zip(document.as_ref()).map(|(part, document)| {
             let plan = &self.saved.plan.id;
             part.open(&context.project.stacks, document, plan, &progress)
         });
+        let part = part.or(nothing);
         Ok(VerifiedPlan {
             context,
             document,
@@ -168,7 +170,7 @@ impl Apply<'_> {
     /// Reads the progress of a plan file on this machine.
     fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
         // The jobs of a work order share the state, not this machine.
-        if !self.is_from_file || self.part.is_some() {
+        if !self.is_from_file || self.part.is_some() || self.ended_order.is_some() {
             return Ok(None);
         }
         let read = PlanProgress::read(root, &self.saved.plan.id);
@@ -209,11 +211,12 @@ impl Apply<'_> {
     /// shown.
     pub(super) fn load(&self, is_resumed: bool) -> Result<LoadedProject> {
         let kept = self.kept.map(KeptProject::take).transpose()?.flatten();
-        if let Some(context) = kept {
+        if let Some(mut context) = kept {
+            let policies = context.apply_policies(&self.policies)?;
+            context.report()?;
             return Ok(LoadedProject {
                 context,
-                // Policies do not run in jobs.
-                policies: None,
+                policies,
                 is_kept: true,
             });
         }

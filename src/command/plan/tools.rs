@@ -73,6 +73,7 @@ fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> 
             directory: context.directory.clone(),
         },
         policies: None,
+        resumes: None,
         base: origin.base,
     };
     let circumstances = BeginOptions {

@@ -137,6 +137,7 @@ fn plan_jobs<'a>(
         jobs: settings.jobs(),
         on_error: settings.on_error(),
         lock_timeout,
+        is_followed: order.policies.is_some(),
     };
     Ok(Some(PlanJobs {
         order,
@@ -288,7 +289,8 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         jobs.apply.with(|parts| {
             let status = parts.apply(&part)?;
             parts.finish(&part, &order, &jobs.secret)?;
-            Ok((status, parts.unfinished(&part)?, Ok(ExitStatus::Success)))
+            let unfinished = parts.unfinished(&part)?;
+            Ok((status, unfinished, parts.follow(&order)))
         })?
     } else {
         let run = command_of(&args.work_order, &order)?;

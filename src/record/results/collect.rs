@@ -48,6 +48,26 @@ impl ResultLines {
         position.copied()
     }
 
+    /// Returns a line with the answers of policies to a turn.
+    pub fn answers(&self, entry: &JournalEntry, turn: (&str, bool)) -> Option<TurnResult> {
+        let position = self.position(turn)?;
+        Some(TurnResult {
+            run: self.run.clone(),
+            turn: position,
+            lines: vec![self.numbered(entry, position)],
+            logs: Vec::new(),
+        })
+    }
+
+    /// Returns a line with the number of its turn in the work order.
+    fn numbered(&self, entry: &JournalEntry, position: usize) -> JournalEntry {
+        let number = self.numbers[position];
+        JournalEntry {
+            turn: Some(number).filter(|number| *number > 1),
+            ..entry.clone()
+        }
+    }
+
     /// Adds a line. `turn` is the stack of its turn and whether the turn destroys it; `logs` has the logs of the job,
     /// and the position of the turn in the job, from 1. Returns the result if the line ends the turn.
     pub fn add(
@@ -67,8 +87,7 @@ impl ResultLines {
         };
         let position = self.position((stack, destroys))?;
         let number = self.numbers[position];
-        let mut entry = entry.clone();
-        entry.turn = Some(number).filter(|number| *number > 1);
+        let entry = self.numbered(entry, position);
         let ended = match &entry.event {
             Event::Ended(ended) => Some(ended.clone()),
             _ => None,

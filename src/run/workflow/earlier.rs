@@ -6,7 +6,7 @@ use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
 use crate::record::journal::{AskedRecord, DRIFT, EvaluatedTurn, RunRecord, TASK, TurnOutcome};
-use crate::run::evaluated::TurnState;
+use crate::run::evaluated::{PolicyAnswer, TurnState};
 
 /// The turns of the earlier runs of a workflow.
 #[derive(Debug, Default)]
@@ -51,6 +51,10 @@ impl EarlierTurns {
                     continue;
                 };
                 evaluated.insert(place);
+                if said.run.is_none() {
+                    let answers = said.policies.iter().map(PolicyAnswer::recorded);
+                    earlier.turns[place].answers = Some(answers.collect());
+                }
                 let changes: Vec<_> = said
                     .policies
                     .iter()

@@ -39,6 +39,8 @@ pub struct Follower {
     stacks: Vec<StackInput>,
     ids: Vec<String>,
     workflow: Workflow,
+    /// Whether nothing follows in this run: another one runs what the policies ask for.
+    only_asks: bool,
     /// The folder of runs that stores the inputs of policies that request it.
     samples: Option<GuardedFolder>,
 }
@@ -62,6 +64,7 @@ impl Follower {
             stacks,
             ids,
             workflow,
+            only_asks: false,
             samples: None,
         };
         for position in 0..follower.workflow.turns().len() {
@@ -89,6 +92,15 @@ impl Follower {
         }
         for stack in 0..self.stacks.len() {
             self.tell_stack(stack);
+        }
+    }
+
+    /// Lets another run do what the policies ask for, and report how they fail.
+    #[must_use]
+    pub fn only_asking(self) -> Self {
+        Follower {
+            only_asks: true,
+            ..self
         }
     }
 
@@ -144,7 +156,16 @@ impl Follower {
             .is_none()
             .then(|| self.workflow.place_of_earlier(position));
         let mut answers = Vec::new();
-        if let Some(stack) = stack {
+        if let Some(recorded) = &ended.answers {
+            let named = |name: &str| {
+                let mut policies = self.policies.iter().flatten();
+                policies.find(|policy| policy.name == name)
+            };
+            answers.extend(recorded.iter().cloned().map(|answer| PolicyAnswer {
+                is_ignored: named(&answer.policy).is_some_and(|policy| policy.is_ignored),
+                ..answer
+            }));
+        } else if let Some(stack) = stack {
             let input = input::input(ended, &self.stacks[stack.get()], &self.facts);
             for &policy in &self.attached[stack.get()] {
                 let Some(policy) = self.policies[policy].as_ref() else {
@@ -181,12 +202,16 @@ impl Follower {
                     policy: policy.name.clone(),
                     answer,
                     problem,
-                    is_ignored: policy.is_ignored,
+                    is_ignored: policy.is_ignored || self.only_asks,
                     elapsed: begun.elapsed(),
                 });
             }
         }
-        let consequences = self.workflow.follow(position, &answers, now());
+        let consequences = if self.only_asks {
+            Consequences::default()
+        } else {
+            self.workflow.follow(position, &answers, now())
+        };
         for follow in &consequences.queued {
             let position = self.workflow.position(follow.turn);
             self.tell_turn(position);

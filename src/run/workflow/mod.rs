@@ -58,6 +58,8 @@ pub struct WorkflowTurn {
     pub flags: Flags,
     /// Whether it follows, directly or not, from a turn that did not finish.
     pub answers_failure: bool,
+    /// The answers of policies to its end, if another run has asked them.
+    pub answers: Option<Vec<PolicyAnswer>>,
     /// When it was asked for, in nanoseconds since 1970.
     pub created_at: u64,
     /// When its state last changed, in nanoseconds since 1970.
@@ -139,6 +141,7 @@ impl WorkflowTurn {
             after: None,
             flags: BTreeMap::new(),
             answers_failure: false,
+            answers: None,
             created_at: at,
             updated_at: at,
         }

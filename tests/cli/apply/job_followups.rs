@@ -5,7 +5,7 @@ use std::fs;
 
 use super::followed::attach;
 use super::job_results::{export, machine, shared};
-use super::{done, fails, log};
+use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::support::{Repository, run_ids};
 
 const SCRIPT: &str = "echo \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
@@ -142,4 +142,92 @@ fn finish_runs_follow_ups_without_a_state() {
     assert_eq!(log(&repository), ["db ", "app ", "web next"]);
     done(&repository, FINISH);
     assert_eq!(log(&repository), [""; 0]);
+}
+
+/// Asks for `/web` if `/db` was changed, so that the answer depends on what only its job knows.
+const CHANGED: &str = r#"
+package next
+trigger["web"] {
+    input.stack.id == "/db"
+    input.run.changes[_].phase == "apply"
+}
+"#;
+
+/// A project whose jobs apply a plan of all stacks but `/web`.
+fn planned(lines_of_web: &str) -> (Repository, BTreeMap<String, String>) {
+    let repository = shared();
+    attach(&repository, "next", CHANGED);
+    declare(&repository, "/web", lines_of_web);
+    repository.commit();
+    let stacks = "--match /db --match /cache --match /app";
+    done(&repository, &format!("plan {stacks} -o saved"));
+    let jobs = export(&repository, "saved");
+    (repository, jobs)
+}
+
+#[test]
+fn finish_runs_follow_ups_of_a_plan_once_on_any_machine() {
+    let (repository, jobs) = planned("autodeploy = true");
+    let second = machine(&repository, "second");
+    let third = machine(&repository, "third");
+    done(&repository, &jobs["/db"]);
+    done(&repository, &format!("{second} {}", jobs["/cache"]));
+    done(&repository, &jobs["/app"]);
+    assert_eq!(world(&repository, "web"), None);
+    // Not even after others have looked at the results.
+    done(&repository, &format!("{third} runs list"));
+    let output = done(&repository, &format!("{third} {FINISH}"));
+    assert!(output.contains("/web: follows /db"), "{output}");
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+    log(&repository);
+    for machine in ["", &second, &third] {
+        let output = done(&repository, &format!("{machine} {FINISH}"));
+        assert!(!output.contains("follows"), "{output}");
+        assert_eq!(acts(&repository), [""; 0]);
+    }
+    let list = done(&repository, "state list");
+    assert!(list.contains("/web"), "{list}");
+}
+
+#[test]
+fn finish_evaluates_no_stale_answer_after_a_failed_job() {
+    let (repository, jobs) = planned("autodeploy = true");
+    hook(&repository, "apply", "db", "exit 1\n");
+    fails(&repository, &jobs["/db"], 1, "");
+    done(&repository, &jobs["/cache"]);
+    let output = fails(&repository, FINISH, 1, "/db: failed");
+    assert!(!output.contains("follows"), "{output}");
+    unhook(&repository, "apply", "db");
+    done(&repository, &jobs["/db"]);
+    done(&repository, &jobs["/app"]);
+    let output = done(&repository, FINISH);
+    assert!(output.contains("/web: follows /db"), "{output}");
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+}
+
+#[test]
+fn finish_leaves_follow_ups_without_approval() {
+    let (repository, jobs) = planned("");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    let output = repository.orch(FINISH);
+    assert_eq!(world(&repository, "web"), None, "{output}");
+    assert!(output.stderr.contains("/web"), "{output}");
+    assert_eq!(acts(&repository).len(), 3);
+    assert_eq!(output.code(), 0, "{output}");
+}
+
+#[test]
+fn finish_reports_a_policy_that_failed_in_a_job() {
+    let repository = shared();
+    attach(&repository, "next", "package next\nflag := 1\n");
+    repository.commit();
+    fails(&repository, "plan --match /db -o saved", 1, "");
+    let jobs = export(&repository, "saved");
+    // A second attempt of the job would not evaluate it again.
+    done(&repository, &jobs["/db"]);
+    let failed = "policy `next` failed after /db";
+    fails(&repository, FINISH, 1, failed);
+    assert_eq!(world(&repository, "db").as_deref(), Some("1"));
 }

@@ -329,6 +329,8 @@ pub(super) struct PartOfFile<'a> {
     pub(super) jobs: NonZeroUsize,
     pub(super) on_error: OnError,
     pub(super) lock_timeout: Option<Duration>,
+    /// Whether policies follow the jobs.
+    pub(super) is_followed: bool,
 }
 
 impl PartOfFile<'_> {
@@ -345,7 +347,7 @@ impl PartOfFile<'_> {
                 on_error: Some(PlanOnErrorArg::of(self.on_error)),
                 lock_timeout: self.lock_timeout,
                 policies: FollowFlags {
-                    policies: Some(FollowArg::Off),
+                    policies: (!self.is_followed).then_some(FollowArg::Off),
                     ..FollowFlags::default()
                 },
                 ..ExecutionArgs::default()
@@ -372,7 +374,10 @@ pub(super) struct PartsOfFile<'a> {
 impl PartsOfFile<'_> {
     /// Applies a part.
     pub(super) fn apply(&self, part: &PlanPart) -> Result<ExitStatus> {
-        let apply = self.whole.of_part(part, &self.kept);
+        let apply = Apply {
+            policies: self.whole.policies.clone(),
+            ..self.whole.of_part(part, &self.kept)
+        };
         let status = apply.execute(Commits::default(), None)?;
         if status.number() == 0 {
             self.succeeded.borrow_mut().push(part.job.job.clone());
@@ -399,6 +404,15 @@ impl PartsOfFile<'_> {
     pub(super) fn finish(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
         let apply = self.whole.of_part(part, &self.kept);
         Ok(apply.free_order(part, order, secret)?)
+    }
+
+    /// Runs the follow-ups of a work order whose jobs have ended.
+    pub(super) fn follow(&self, order: &WorkOrder) -> Result<ExitStatus> {
+        if order.policies.is_none() {
+            return Ok(ExitStatus::Success);
+        }
+        let apply = self.whole.of_follow_ups(order);
+        Ok(apply.execute(Commits::default(), None)?)
     }
 
     /// Returns the stacks of all jobs that are not done, each with whether it has failed.
@@ -489,6 +503,7 @@ impl ConsoleApply<'_> {
             is_from_file: false,
             resumes: false,
             part: None,
+            ended_order: None,
             kept: None,
             approval: Approval {
                 is_given: false,
