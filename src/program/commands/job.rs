@@ -76,9 +76,10 @@ pub(crate) struct WorkArgs {
 /// End the jobs of a work order
 ///
 /// The last job of a pipeline calls this command, whether or not the others have succeeded. It frees the
-/// lock of the order, lists the stacks that are not done, writes reports of all jobs, and has the exit
-/// status of the whole: 0 if all are done, else 1. It is refused while a job may be running. Without it,
-/// the last job that succeeds frees the lock. See `orch help engines`.
+/// lock of the order, runs the follow-ups of policies, each once, lists the stacks that are not done, and
+/// writes reports of all jobs. It exits with 1 if a stack is not done or a follow-up fails, else with 0.
+/// It is refused while a job may be running. Without it, the last job that succeeds frees the lock, and
+/// nothing follows. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote

@@ -206,6 +206,21 @@ fn finish_evaluates_no_stale_answer_after_a_failed_job() {
 }
 
 #[test]
+fn finish_runs_follow_ups_of_workers() {
+    let (repository, _) = planned("autodeploy = true");
+    let flags = "--work-order order.json --workers 2";
+    done(
+        &repository,
+        &format!("export make saved -o jobs.mk {flags}"),
+    );
+    done(&repository, "work --work-order order.json");
+    assert_eq!(world(&repository, "web"), None);
+    let output = done(&repository, FINISH);
+    assert!(output.contains("/web: follows /db"), "{output}");
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+}
+
+#[test]
 fn finish_leaves_follow_ups_without_approval() {
     let (repository, jobs) = planned("");
     for stack in ["/db", "/cache", "/app"] {
