@@ -207,6 +207,10 @@ impl<'a> RunText<'a> {
         log: &dyn Fn(&Ending) -> Option<String>,
         run: Option<&str>,
     ) -> String {
+        if summary.endings.is_empty() && summary.signal.is_none() {
+            // Only policies were evaluated.
+            return "orch: nothing follows\n".to_owned();
+        }
         let count = |is: fn(&Outcome) -> bool| {
             let endings = summary.endings.iter();
             let counted = endings.filter(|ending| !summary.replaced.contains(&ending.turn));
