@@ -2,15 +2,16 @@
 //!
 //! This module knows lines and columns, but not what the text means.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use memchr::memchr_iter;
 
 use crate::path::ProjectPath;
 
-/// Identifies one file of [`Sources`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Identifies one file of [`Sources`]. Files are numbered as tasks read them, so the numbers have no order: for that,
+/// use [`Sources::place`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileId(pub(crate) u32);
 
 impl FileId {
@@ -81,7 +82,7 @@ impl SourceFile {
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<SourceFile>,
-    arguments: BTreeSet<FileId>,
+    arguments: HashSet<FileId>,
 }
 
 impl Sources {
@@ -112,6 +113,11 @@ impl Sources {
 
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
+    }
+
+    /// Returns what a span is ordered by: the path of its file, and its ends.
+    pub fn place(&self, span: Span) -> (&ProjectPath, u32, u32) {
+        (&self.file(span.file).path, span.start, span.end)
     }
 
     /// Returns the file and the position at which a span starts.

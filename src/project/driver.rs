@@ -2,14 +2,14 @@
 //!
 //! This module doesn't know the commands of the built-in drivers, or how the files of a stack select one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind};
 use crate::project::attempt::block::{SUCCESS_ON_INTERRUPT, exit_codes, flag};
 use crate::project::blocks::{no_blocks, string, unknown_attribute};
-use crate::source::Spanned;
+use crate::source::{Span, Spanned};
 
 pub(crate) const DRIVER: &str = "driver";
 
@@ -226,15 +226,12 @@ pub(crate) fn check<'a>(
         .into_iter()
         .chain(drivers.keys().map(String::as_str))
         .collect();
-    let mut unknown: BTreeMap<_, &Spanned<String>> = BTreeMap::new();
+    // The instances of a directory share the place.
+    let mut reported: HashSet<Span> = HashSet::new();
     for chosen in chosen {
-        if !known.contains(&chosen.value.as_str()) {
-            // The instances of a directory share the place.
-            let place = (chosen.span.file, chosen.span.range().start);
-            unknown.entry(place).or_insert(chosen);
+        if known.contains(&chosen.value.as_str()) || !reported.insert(chosen.span) {
+            continue;
         }
-    }
-    for chosen in unknown.into_values() {
         let message = format!("unknown driver `{}`", chosen.value);
         let diagnostic =
             Diagnostic::error(Code::UnknownDriver, message).label(chosen.span, "chosen here");

@@ -243,21 +243,16 @@ impl Project {
                 project.scopes.insert(path, scope);
             }
         }
-        let names_only = |(directory, imports): (ProjectPath, Imports)| {
-            let files = imports.files.into_iter().map(|(file, _)| Spanned {
-                value: Watch::File(file.value),
-                span: file.span,
-            });
-            let patterns = imports.patterns.into_iter().map(|pattern| Spanned {
-                value: Watch::FilePattern(pattern.value),
-                span: pattern.span,
-            });
-            (directory, files.chain(patterns).collect())
-        };
-        project.imports = imported.into_iter().map(names_only).collect();
+        let imported = imported.into_iter();
+        project.imports = imported.map(|(path, it)| (path, watched(it))).collect();
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         check_ids(&stacks, &mut problems.diagnostics);
         project.stacks = Stacks::new(stacks);
+        let sources = &project.sources;
+        let moved = by_place(moved, |it| it.span, sources);
+        let removed = by_place(removed, |it| it.span, sources);
+        let policies = by_place(policies, |it| it.name.span, sources);
+        let modules = by_place(modules, |it| it.span, sources);
         project.moves = Moves::new(moved, &mut problems.diagnostics);
         project.removed = RemovedBlocks::new(removed, &project.stacks, &mut problems.diagnostics);
         project.policies = policy::by_name(policies, &mut problems.diagnostics);
@@ -383,6 +378,25 @@ pub(crate) fn pool() -> Result<&'static ThreadPool, ThreadPoolBuildError> {
     // Where memory or processes are limited, one thread is enough.
     let started = start(processors.max(MIN_THREADS)).or_else(|_| start(1))?;
     Ok(POOL.get_or_init(|| started))
+}
+
+/// Returns the imported files and patterns, without the contents.
+fn watched(imports: Imports) -> Vec<Spanned<Watch>> {
+    let files = imports.files.into_iter().map(|(file, _)| Spanned {
+        value: Watch::File(file.value),
+        span: file.span,
+    });
+    let patterns = imports.patterns.into_iter().map(|pattern| Spanned {
+        value: Watch::FilePattern(pattern.value),
+        span: pattern.span,
+    });
+    files.chain(patterns).collect()
+}
+
+/// Sorts blocks of all directories by their places.
+fn by_place<T>(mut blocks: Vec<T>, span: fn(&T) -> Span, sources: &Sources) -> Vec<T> {
+    blocks.sort_by(|a, b| sources.place(span(a)).cmp(&sources.place(span(b))));
+    blocks
 }
 
 struct Evaluated {

@@ -151,14 +151,12 @@ pub(crate) fn read(
     Some(policy)
 }
 
-/// Takes the policies of all directories, in any order, and returns them by name. Those that have the name
+/// Takes the policies of all directories, in the order of their places, and returns them by name. Those that have the name
 /// of another one are reported.
 pub(crate) fn by_name(
-    mut policies: Vec<PolicyBlock>,
+    policies: Vec<PolicyBlock>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<PolicyBlock> {
-    let place = |policy: &PolicyBlock| (policy.name.span.file, policy.name.span.start);
-    policies.sort_by_key(place);
     let mut by_name: BTreeMap<String, PolicyBlock> = BTreeMap::new();
     for policy in policies {
         let Some(first) = by_name.get(&policy.name.value) else {

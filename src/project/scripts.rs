@@ -78,7 +78,7 @@ impl Project {
             })
             .collect();
         scripts.sort_by(|a, b| {
-            let key = |it: &PlacedScript<'_>| (it.block.keyword.file, it.block.keyword.start);
+            let key = |it: &PlacedScript<'_>| self.sources.place(it.block.keyword);
             let directories = a.directory.components().cmp(b.directory.components());
             directories.then_with(|| key(a).cmp(&key(b)))
         });

@@ -63,7 +63,7 @@ pub(super) fn step_text(
     sources: &Sources,
 ) -> String {
     let other = &stacks[step.from].path;
-    let Origin { kind, span } = step.origin;
+    let Origin { kind, span, .. } = step.origin;
     let place = sources.line(span);
     match (reach.by, reach.towards) {
         (ReachBy::Order, towards) => {
@@ -80,7 +80,7 @@ pub(super) fn step_text(
 
 /// Returns the origins of a constraint, with their places: `after a/stack.tm:3, nesting …`.
 pub(super) fn origins_text(origins: &[Origin], sources: &Sources) -> String {
-    let origin = |Origin { kind, span }: &Origin| format!("{kind} {}", sources.line(*span));
+    let origin = |Origin { kind, span, .. }: &Origin| format!("{kind} {}", sources.line(*span));
     origins
         .iter()
         .map(origin)

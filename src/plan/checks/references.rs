@@ -1,6 +1,6 @@
 //! The stacks that conditions name: each must exist, and the condition's stack must run after it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::OnceLock;
 
 use super::names::no_itself;
@@ -10,7 +10,7 @@ use crate::project::environment::Environments;
 use crate::project::lifecycle::{Condition, ConditionKind, Mentions};
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
-use crate::source::{FileId, Span};
+use crate::source::Span;
 
 pub(super) struct EarlierStacks<'p> {
     graph: &'p Graph,
@@ -126,7 +126,7 @@ pub fn misplaced_generations(
 ) -> Vec<Diagnostic> {
     let project = environments.namespaces().project();
     let after = EarlierStacks::new(graph);
-    let mut problems: BTreeMap<(FileId, u32), (Diagnostic, usize)> = BTreeMap::new();
+    let mut problems = CountedProblems::default();
     for &stack in stacks {
         for (source, span) in environments.stacks_used(stack) {
             let problem = if source == stack {
@@ -138,21 +138,38 @@ pub fn misplaced_generations(
                 after.check(project, stack, source, ("the generation", span))
             };
             if let Err(problem) = problem {
-                let place = (span.file, span.start);
-                problems.entry(place).or_insert((problem, 0)).1 += 1;
+                problems.add(span, problem);
             }
         }
     }
-    with_counts(problems.into_values())
+    problems.diagnostics()
 }
 
-/// Returns the problems, each with the number of stacks that have it.
-fn with_counts(problems: impl Iterator<Item = (Diagnostic, usize)>) -> Vec<Diagnostic> {
-    let diagnostics = problems.map(|(problem, n)| match n {
-        1 => problem,
-        n => problem.note(format!("this applies to {} more of its stacks", n - 1)),
-    });
-    diagnostics.collect()
+/// Problems that several stacks may have in the same place.
+#[derive(Default)]
+struct CountedProblems {
+    /// Each with the number of stacks that have it.
+    all: Vec<(Diagnostic, usize)>,
+    positions: HashMap<(Span, Code), usize>,
+}
+
+impl CountedProblems {
+    fn add(&mut self, span: Span, problem: Diagnostic) {
+        let next = self.all.len();
+        let position = *self.positions.entry((span, problem.code)).or_insert(next);
+        if position == next {
+            self.all.push((problem, 0));
+        }
+        self.all[position].1 += 1;
+    }
+
+    fn diagnostics(self) -> Vec<Diagnostic> {
+        let diagnostics = self.all.into_iter().map(|(problem, n)| match n {
+            1 => problem,
+            n => problem.note(format!("this applies to {} more of its stacks", n - 1)),
+        });
+        diagnostics.collect()
+    }
 }
 
 /// Returns problems with the stacks that conditions name. A problem of an inherited condition is
@@ -164,7 +181,7 @@ pub fn misplaced(
 ) -> Vec<Diagnostic> {
     let after = EarlierStacks::new(graph);
     let mut by_condition: HashMap<*const Condition, Mentions<'_>> = HashMap::new();
-    let mut problems: BTreeMap<(FileId, u32, u32, Code), (Diagnostic, usize)> = BTreeMap::new();
+    let mut problems = CountedProblems::default();
     for stack in stacks {
         for condition in project.rules_of(stack).conditions {
             let named = by_condition
@@ -179,10 +196,9 @@ pub fn misplaced(
                 Some((span, problem))
             });
             for (span, problem) in named.chain(itself) {
-                let place = (span.file, span.start, span.end, problem.code);
-                problems.entry(place).or_insert((problem, 0)).1 += 1;
+                problems.add(span, problem);
             }
         }
     }
-    with_counts(problems.into_values())
+    problems.diagnostics()
 }

@@ -420,7 +420,7 @@ impl GatheredFiles {
 
     /// Sorts the results of the tasks, and hands the texts over.
     fn sorted(mut self, sources: &mut Sources) -> Self {
-        self.sources.sort_unstable_by_key(|&(id, _)| id);
+        self.sources.sort_unstable_by_key(|(id, _)| id.0);
         for (id, source) in self.sources.drain(..) {
             let added = sources.add(source);
             assert_eq!(added, id, "files are numbered without gaps");

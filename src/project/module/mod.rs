@@ -84,12 +84,11 @@ impl fmt::Display for TagPattern {
     }
 }
 
-/// Takes the blocks of all directories, in any order, by name. Two modules with the same name are reported.
+/// Takes the blocks of all directories, in the order of their places, by name. Two modules with the same name are reported.
 pub(crate) fn by_name(
-    mut blocks: Vec<ModuleBlock>,
+    blocks: Vec<ModuleBlock>,
     problems: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, ModuleBlock> {
-    blocks.sort_by_key(|block| (block.span.file, block.span.start));
     let mut modules: BTreeMap<String, ModuleBlock> = BTreeMap::new();
     for block in blocks {
         match modules.entry(block.name.value.clone()) {

@@ -95,9 +95,9 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// Takes the blocks of all directories, in any order. If they contradict each other, that is reported.
+    /// Takes the blocks of all directories, in the order of their places. If they contradict each other, that is
+    /// reported.
     pub(crate) fn new(mut blocks: Vec<MovedBlock>, problems: &mut Vec<Diagnostic>) -> Self {
-        blocks.sort_by_key(|block| (block.span.file, block.span.start));
         // Several directories may import the file.
         blocks.dedup_by(|a, b| a.span == b.span && a.from == b.from && a.to == b.to);
         let n_problems = problems.len();

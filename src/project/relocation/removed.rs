@@ -60,14 +60,13 @@ pub struct RemovedBlocks {
 }
 
 impl RemovedBlocks {
-    /// Takes the blocks of all directories, in any order. Those that contradict each other or the stacks of
+    /// Takes the blocks of all directories, in the order of their places. Those that contradict each other or the stacks of
     /// the project are reported.
     pub(crate) fn new(
-        mut blocks: Vec<RemovedBlock>,
+        blocks: Vec<RemovedBlock>,
         stacks: &Stacks,
         problems: &mut Vec<Diagnostic>,
     ) -> Self {
-        blocks.sort_by_key(|block| (block.span.file, block.span.start));
         let mut by_from: BTreeMap<String, RemovedBlock> = BTreeMap::new();
         for block in blocks {
             match by_from.entry(block.from.value.to_string()) {

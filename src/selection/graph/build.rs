@@ -83,6 +83,7 @@ impl<'a> Builder<'a> {
             let origin = Origin {
                 kind: OriginKind::Nesting,
                 span: stack.span,
+                position: index.get(),
             };
             let mut directory = stack.path.directory();
             loop {
@@ -137,7 +138,8 @@ impl<'a> Builder<'a> {
         &self,
         kind: OriginKind,
     ) -> impl Iterator<Item = (&'a Reference, Origin)> + use<'a> {
-        self.references.list.iter().filter_map(move |reference| {
+        let references = self.references.list.iter().enumerate();
+        references.filter_map(move |(position, reference)| {
             let (as_in, own) = match reference.kind {
                 ReferenceKind::After => (OriginKind::After, OriginKind::After),
                 ReferenceKind::ReplaceTriggeredBy => {
@@ -152,6 +154,7 @@ impl<'a> Builder<'a> {
                 Origin {
                     kind: own,
                     span: reference.span,
+                    position,
                 },
             ))
         })

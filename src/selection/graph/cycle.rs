@@ -231,7 +231,7 @@ impl Graph {
                     .filter_map(|edge| *edge.weight()),
             );
             if let (Some(from), Some(to)) = (from, self.stack(pair[1])) {
-                origins.sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
+                Origin::sort(&mut origins);
                 hops.push(Hop {
                     from,
                     to,

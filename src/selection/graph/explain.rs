@@ -196,14 +196,14 @@ fn names(hops: &[Hop], stacks: &Stacks) -> String {
 }
 
 impl Cycle {
-    /// Returns the places of the cycle's references, in order.
+    /// Returns the places of the cycle's references: the same for the same references.
     fn references(&self) -> Vec<(FileId, u32)> {
         let origins = self.hops.iter().flat_map(|hop| &hop.origins);
         let mut references: Vec<_> = origins
             .filter(|origin| origin.kind != OriginKind::Nesting)
             .map(|origin| (origin.span.file, origin.span.start))
             .collect();
-        references.sort_unstable();
+        references.sort_unstable_by_key(|(file, start)| (file.0, *start));
         references.dedup();
         references
     }

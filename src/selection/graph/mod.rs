@@ -17,8 +17,9 @@ mod neighbours;
 mod precedence;
 mod waves;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use petgraph::Direction;
 use petgraph::algo::kosaraju_scc;
@@ -62,10 +63,35 @@ impl fmt::Display for OriginKind {
 }
 
 /// The place of a constraint; for nesting, the `stack` block of the inner stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy)]
 pub struct Origin {
     pub kind: OriginKind,
     pub span: Span,
+    /// Its position among those of its kind: by stack, and as written there.
+    position: usize,
+}
+
+impl Origin {
+    /// Sorts the origins of a constraint. The instances of a directory share each of theirs.
+    fn sort(origins: &mut Vec<Origin>) {
+        origins.sort_unstable_by_key(|it| (it.kind, it.position));
+        let mut seen = HashSet::new();
+        origins.retain(|it| seen.insert(*it));
+    }
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.span) == (other.kind, other.span)
+    }
+}
+
+impl Eq for Origin {}
+
+impl Hash for Origin {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.kind, self.span).hash(state);
+    }
 }
 
 /// A node of the graph.
@@ -321,10 +347,7 @@ impl<F: Fn(NodeIndex) -> bool> Searches<'_, F> {
             }
         }
         for route in found.values_mut().filter(|route| route.via.is_empty()) {
-            route
-                .origins
-                .sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
-            route.origins.dedup();
+            Origin::sort(&mut route.origins);
         }
         found
     }

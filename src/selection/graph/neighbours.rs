@@ -107,8 +107,7 @@ impl Graph {
             }
         }
         for origins in found.values_mut() {
-            origins.sort_by_key(|origin| (origin.kind, origin.span.file, origin.span.start));
-            origins.dedup();
+            Origin::sort(origins);
         }
         found
     }

@@ -384,15 +384,15 @@ fn removed_blocks_must_not_contradict_each_other() {
     assert_eq!(output.code(), 3, "{output}");
     assert_snapshot!(output.stderr, @"
     error: 2 `moved` blocks form a cycle
-     --> back.orch.hcl:1:1
+     --> b/blocks.orch.hcl:1:1
       |
     1 | moved {
-      | ^^^^^ from `/y` to `/x`
+      | ^^^^^ from `/x` to `/y`
       |
-     ::: b/blocks.orch.hcl:1:1
+     ::: back.orch.hcl:1:1
       |
     1 | moved {
-      | ----- from `/x` to `/y`
+      | ----- from `/y` to `/x`
       |
       = help: to swap stacks, give each an `id` before they move: records follow the id
     ");
