@@ -14,7 +14,7 @@ use crate::context::{Context, FoundMove, follow_all};
 use crate::duration;
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
-    Engine, ExportError, JobGraph, OrderedOperation, OrderedPolicies, OrderedRun, OrderedTask,
+    Engine, ExportError, FORMAT, JobGraph, OrderedOperation, OrderedPolicies, OrderedTask,
     OrderedTurn, Pipeline, PipelineJobs, Shape, Template, TurnToPack, WorkOrder,
 };
 use crate::git::{GitError, Repository};
@@ -24,7 +24,7 @@ use crate::plan::{PlannedOperation, SavedPlan};
 use crate::printable::{count, printable};
 use crate::project::config::RecordKind;
 use crate::project::policy::PolicyRun;
-use crate::record::journal::{Argument, SettingsRecord};
+use crate::record::journal::{Argument, OnErrorRecord, SettingsRecord};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::request::{head, new_id, past_applies, past_durations};
 use crate::run::run_command::RunCommand;
@@ -71,17 +71,6 @@ pub struct Export {
     pub order: WorkOrder,
 }
 
-/// What is known about a run before it has jobs.
-struct RunToExport {
-    task: OrderedTask,
-    on_error: OnError,
-    turns: Vec<OrderedTurn>,
-    edges: Vec<(usize, usize)>,
-    order_only: Vec<(usize, usize)>,
-    policies: Option<OrderedPolicies>,
-    durations: HashMap<String, Duration>,
-}
-
 impl Context {
     /// Exports a command in the selected stacks. No cycle touches them.
     pub fn export_command(
@@ -111,24 +100,24 @@ impl Context {
             stack: self.project.stacks[stack].path.clone(),
             operation: OrderedOperation::Run,
         };
-        let run = RunToExport {
-            task: OrderedTask::Command {
-                words: command.words.iter().cloned().map(Argument).collect(),
-                eval: command.is_eval,
-                reverse: command.is_reverse,
-                allow_rollback: command.allows_rollback,
-            },
-            on_error: options.settings.on_error(),
+        let task = OrderedTask::Command {
+            words: command.words.iter().cloned().map(Argument).collect(),
+            eval: command.is_eval,
+            reverse: command.is_reverse,
+            allow_rollback: command.allows_rollback,
+        };
+        let draft = self.draft(options, task, options.settings.on_error())?;
+        let order = WorkOrder {
             edges: order.edges(direction, &sequence),
-            order_only: Vec::new(),
             turns: sequence.into_iter().map(turn).collect(),
             policies: is_followed.then(|| OrderedPolicies {
                 excluded: command.excluded.clone(),
                 is_drift: false,
             }),
-            durations: past_durations(&self.project.root, &run_command),
+            ..draft
         };
-        self.export(options, run)
+        let durations = past_durations(&self.project.root, &run_command);
+        self.export(options, order, &durations)
     }
 
     /// Exports the apply of a saved plan. `file` is its name as the user wrote it, and `sha256` the
@@ -181,13 +170,13 @@ impl Context {
                 OrderedOperation::Apply
             },
         };
-        let run = RunToExport {
-            task: OrderedTask::Plan {
-                id: plan.id.clone(),
-                sha256,
-                file: Argument(file.to_owned()),
-            },
-            on_error: options.settings.on_error.unwrap_or(OnError::SkipDependents),
+        let task = OrderedTask::Plan {
+            id: plan.id.clone(),
+            sha256,
+            file: Argument(file.to_owned()),
+        };
+        let on_error = options.settings.on_error.unwrap_or(OnError::SkipDependents);
+        let order = WorkOrder {
             turns: operations.iter().map(turn).collect(),
             edges,
             order_only,
@@ -195,29 +184,64 @@ impl Context {
                 excluded: saved.excluded.clone(),
                 is_drift: plan.mode == PlanMode::RefreshOnly,
             }),
-            durations: past_applies(&self.project.root),
+            ..self.draft(options, task, on_error)?
         };
-        self.export(options, run)
+        self.export(options, order, &past_applies(&self.project.root))
     }
 
-    fn export(&self, options: &ExportOptions, run: RunToExport) -> Result<Export> {
-        let engine = options.engine;
+    /// Returns a work order without turns.
+    fn draft(
+        &self,
+        options: &ExportOptions,
+        task: OrderedTask,
+        on_error: OnError,
+    ) -> Result<WorkOrder> {
         let root = &self.project.root;
+        let settings = RunSettings {
+            on_error: Some(on_error),
+            ..options.settings.clone()
+        };
+        Ok(WorkOrder {
+            format: FORMAT,
+            orch: env!("CARGO_PKG_VERSION").to_owned(),
+            run: new_id(root),
+            engine: options.engine,
+            commit: head(root).context("failed to ask git for HEAD")?,
+            graph: digest(&self.project.stacks, &self.references),
+            task,
+            settings: SettingsRecord::from(&settings),
+            turns: Vec::new(),
+            edges: Vec::new(),
+            order_only: Vec::new(),
+            policies: None,
+            jobs: Vec::new(),
+            id: String::new(),
+        })
+    }
+
+    /// Exports a work order without jobs. `durations` are those of earlier runs, by stack.
+    fn export(
+        &self,
+        options: &ExportOptions,
+        mut order: WorkOrder,
+        durations: &HashMap<String, Duration>,
+    ) -> Result<Export> {
+        let engine = options.engine;
         let to_pack = |turn: &OrderedTurn| {
-            let known = run.durations.get(turn.stack.as_str());
+            let known = durations.get(turn.stack.as_str());
             TurnToPack {
                 key: turn.key(),
                 milliseconds: known.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
             }
         };
-        let to_pack: Vec<TurnToPack> = run.turns.iter().map(to_pack).collect();
+        let to_pack: Vec<TurnToPack> = order.turns.iter().map(to_pack).collect();
         let usual = match engine {
             Engine::Make => USUAL_JOBS_OF_MAKE,
             Engine::Gitlab | Engine::Github | Engine::Buildkite => USUAL_JOBS,
         };
         let jobs = options.jobs.or(NonZeroUsize::new(usual));
         let jobs = jobs.unwrap_or(NonZeroUsize::MIN);
-        let edges = [&run.edges[..], &run.order_only].concat();
+        let edges = [&order.edges[..], &order.order_only].concat();
         let graph = options.workers.is_none().then(|| {
             let (parallel, reserved) = (options.settings.jobs(), options.template.n_needs());
             JobGraph::new(engine, &to_pack, &edges, jobs, parallel, reserved)
@@ -237,7 +261,7 @@ impl Context {
             },
             order: plain("the name of the work order", &options.order)?,
             directory: directory.as_deref(),
-            stops: run.on_error == OnError::Stop,
+            stops: order.settings.on_error == OnErrorRecord::Stop,
             results: results.as_deref().filter(|_| has_results),
             template: &options.template,
         };
@@ -253,35 +277,19 @@ impl Context {
             );
         }
         if let Some(graph) = &graph {
-            self.note_jobs(engine, jobs, graph, &run.turns);
-            if engine != Engine::Make && !run.durations.is_empty() {
+            self.note_jobs(engine, jobs, graph, &order.turns);
+            if engine != Engine::Make && !durations.is_empty() {
                 self.note_workers(jobs, graph);
             }
         }
-        let policies = run.policies.filter(|_| !self.project.policies.is_empty());
-        if policies.is_some() {
+        order.policies.take_if(|_| self.project.policies.is_empty());
+        if order.policies.is_some() {
             self.notices
                 .note("`orch finish` runs the follow-ups of policies, after all jobs");
         }
-        let settings = RunSettings {
-            on_error: Some(run.on_error),
-            ..options.settings.clone()
-        };
-        let ordered = OrderedRun {
-            run: new_id(root),
-            engine,
-            commit: head(root).context("failed to ask git for HEAD")?,
-            graph: digest(&self.project.stacks, &self.references),
-            task: run.task,
-            settings: SettingsRecord::from(&settings),
-            turns: run.turns,
-            edges: run.edges,
-            order_only: run.order_only,
-            policies,
-        };
         Ok(Export {
             pipeline,
-            order: WorkOrder::new(ordered, graph.as_ref()),
+            order: order.sealed(graph.as_ref()),
         })
     }
 

@@ -32,7 +32,8 @@ pub use self::limits::{Engine, EngineLimit, LIMITS, LimitKind};
 pub use self::pipeline::Pipeline;
 pub use self::shape::{ExportError, PipelineJobs, Shape};
 pub use self::template::{Template, TemplateError};
+pub(crate) use self::work_order::FORMAT;
 pub use self::work_order::{
-    OrderedJob, OrderedOperation, OrderedPolicies, OrderedRun, OrderedTask, OrderedTurn,
-    Predecessor, Predecessors, WorkOrder, WorkOrderError,
+    OrderedJob, OrderedOperation, OrderedPolicies, OrderedTask, OrderedTurn, Predecessor,
+    Predecessors, WorkOrder, WorkOrderError,
 };

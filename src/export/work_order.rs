@@ -18,11 +18,11 @@ use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 
 /// The format that is written. Within a number, fields are only added.
-pub(super) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkOrder {
-    format: u32,
+    pub(crate) format: u32,
     /// The version of `orch` that wrote it.
     pub orch: String,
     /// The id of the run that all jobs belong to.
@@ -50,7 +50,7 @@ pub struct WorkOrder {
     pub jobs: Vec<OrderedJob>,
     /// The digest of the file.
     #[serde(skip)]
-    id: String,
+    pub(crate) id: String,
 }
 
 /// What the turns do.
@@ -165,54 +165,17 @@ impl OrderedJob {
     }
 }
 
-/// The parts of a work order that are known before its jobs.
-pub struct OrderedRun {
-    pub run: String,
-    pub engine: Engine,
-    pub commit: Option<String>,
-    pub graph: String,
-    pub task: OrderedTask,
-    pub settings: SettingsRecord,
-    pub turns: Vec<OrderedTurn>,
-    pub edges: Vec<(usize, usize)>,
-    pub order_only: Vec<(usize, usize)>,
-    pub policies: Option<OrderedPolicies>,
-}
-
 impl WorkOrder {
-    /// `graph` is `None` if equal workers share the turns.
-    pub fn new(run: OrderedRun, graph: Option<&JobGraph>) -> Self {
+    /// Adds the jobs, unless equal workers share the turns, and the id. After that, nothing may change.
+    #[must_use]
+    pub fn sealed(self, graph: Option<&JobGraph>) -> Self {
         let jobs = graph.map(|graph| {
             let jobs = graph.jobs.iter();
             jobs.map(|job| OrderedJob::new(job, graph)).collect()
         });
-        let OrderedRun {
-            run,
-            engine,
-            commit,
-            graph,
-            task,
-            settings,
-            turns,
-            edges,
-            order_only,
-            policies,
-        } = run;
         let mut order = WorkOrder {
-            format: FORMAT,
-            orch: env!("CARGO_PKG_VERSION").to_owned(),
-            run,
-            engine,
-            commit,
-            graph,
-            task,
-            settings,
-            turns,
-            edges,
-            order_only,
-            policies,
             jobs: jobs.unwrap_or_default(),
-            id: String::new(),
+            ..self
         };
         let text = order.to_text();
         seal_of(text.as_bytes())
@@ -393,7 +356,9 @@ mod tests {
             stack: StackPath::parse(stack).unwrap(),
             operation: OrderedOperation::Run,
         };
-        let run = OrderedRun {
+        let order = WorkOrder {
+            format: FORMAT,
+            orch: "1".to_owned(),
             run: "0".to_owned(),
             engine: Engine::Make,
             commit: None,
@@ -409,8 +374,10 @@ mod tests {
             policies: None,
             edges: edges.to_vec(),
             order_only: order_only.to_vec(),
+            jobs: Vec::new(),
+            id: String::new(),
         };
-        WorkOrder::new(run, None)
+        order.sealed(None)
     }
 
     #[test]
