@@ -1,12 +1,13 @@
-//! Messages about how a run is recorded, and why it cannot begin.
+//! Messages about how a run is recorded, and why it cannot begin or be resumed.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::duration::local_time;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::notice::Notices;
 use crate::printable::{command_line, printable};
 use crate::record::journal::{LockHolder, RunRecord, UnreadRun};
 use crate::run::recording::{Busy, RecordingNote};
+use crate::run::resume::ResumeError;
 use crate::run::started::BeginError;
 use crate::source::Sources;
 
@@ -57,7 +58,7 @@ fn described(holder: &LockHolder) -> String {
 }
 
 /// Suggests what to do about an unreadable run that may have resumed this one.
-pub(super) fn unread_hint(unread: &UnreadRun) -> String {
+fn unread_hint(unread: &UnreadRun) -> String {
     format!(
         "it may have resumed the run: make its journal readable, or remove `.orch/runs/{}` if it did not",
         unread.run
@@ -180,5 +181,52 @@ fn what_runs(record: &RunRecord) -> String {
                 stacks.join(", ")
             )
         }
+    }
+}
+
+/// Returns the error that a run cannot be resumed, with its fix.
+pub(super) fn resume_error(error: ResumeError) -> Error {
+    let (kind, hint) = match &error {
+        ResumeError::Find(_) => (ErrorKind::Usage, None),
+        ResumeError::NoRuns => {
+            let hint = "start one with `orch run COMMAND`".to_owned();
+            (ErrorKind::Refused, Some(hint))
+        }
+        ResumeError::Alive(_) => {
+            let hint = "wait until it has ended".to_owned();
+            (ErrorKind::Refused, Some(hint))
+        }
+        ResumeError::MayBeAlive(_) => {
+            let hint = "if it has ended, add `--allow-concurrent`".to_owned();
+            (ErrorKind::Refused, Some(hint))
+        }
+        ResumeError::Newer { .. } => {
+            let hint = "resume it with the orch that wrote it".to_owned();
+            (ErrorKind::Refused, Some(hint))
+        }
+        ResumeError::UnknownWord { orch, .. } => {
+            let orch = printable(orch);
+            let hint = format!("resume it with orch {orch}, which wrote its journal");
+            (ErrorKind::Refused, Some(hint))
+        }
+        ResumeError::Other { purpose, .. } => {
+            let hint = match purpose.as_str() {
+                "apply" => {
+                    "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file"
+                }
+                "job" => "run the job of the work order again: it skips stacks that are done",
+                _ => "`orch runs list` lists all runs",
+            };
+            (ErrorKind::Refused, Some(hint.to_owned()))
+        }
+        ResumeError::UnreadLater(unread) => (ErrorKind::External, Some(unread_hint(unread))),
+        ResumeError::Unreadable { .. } | ResumeError::NoCommand(_) | ResumeError::Unusable(_) => {
+            (ErrorKind::External, None)
+        }
+    };
+    let error = Error::new(kind, error);
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
     }
 }

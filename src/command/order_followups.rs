@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::run::explained;
+use super::begin::resume_error;
 use super::workflow::EarlierWorkflow;
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
@@ -73,9 +73,9 @@ impl Context {
             return Ok(None);
         }
         let project = &self.project;
-        let earlier = EarlierRun::of_order(&project.root, &order.run).map_err(explained)?;
-        let rest = ResumedRun::new(&earlier, &project.stacks, false).map_err(explained)?;
-        let mut records = earlier.resumed(&project.root).map_err(explained)?;
+        let earlier = EarlierRun::of_order(&project.root, &order.run).map_err(resume_error)?;
+        let rest = ResumedRun::new(&earlier, &project.stacks, false).map_err(resume_error)?;
+        let mut records = earlier.resumed(&project.root).map_err(resume_error)?;
         let rest = if records.is_empty() {
             rest.without_stacks()
         } else {

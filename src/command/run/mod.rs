@@ -24,7 +24,6 @@ pub use self::policies::PreparedRunPolicies;
 pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
 pub use self::resumed::Resumed;
-pub(super) use self::resumed::explained;
 use self::sharing::SharingStacks;
 use super::workflow::EarlierWorkflow;
 use super::{RunOutput, RunSession, annotate, is_lost};

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::options::RunOptions;
-use crate::command::begin::unread_hint;
+use crate::command::begin::resume_error;
 use crate::command::order_followups::OpenFollowUps;
 use crate::command::workflow::{EarlierWorkflow, warn_of_unevaluated};
 use crate::context::{Context, GitSnapshot};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::export::{OrderedTask, WorkOrder};
 use crate::git::GitError;
 use crate::notice::Notices;
@@ -59,7 +59,7 @@ impl Resumed {
         };
         let root = &context.project.root;
         let earlier =
-            EarlierRun::find(root, &asked.run, options.allow_concurrent).map_err(explained)?;
+            EarlierRun::find(root, &asked.run, options.allow_concurrent).map_err(resume_error)?;
         let header = &earlier.record.header;
         if let Some(named) = &earlier.named {
             context.notices.note(&format!(
@@ -71,7 +71,7 @@ impl Resumed {
         let context = &*context;
         check(context, &header.run, &changes, asked.allow_stale)?;
         let stacks = &context.project.stacks;
-        let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(explained)?;
+        let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(resume_error)?;
         let notices = &context.notices;
         report_removed(notices, &resumed, asked.allow_stale)?;
         let mut workflow = workflow(&context.project, &earlier)?;
@@ -157,7 +157,7 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
     let Some(record) = earlier.record.header.policies.clone() else {
         return Ok(None);
     };
-    let before = earlier.resumed(&project.root).map_err(explained)?;
+    let before = earlier.resumed(&project.root).map_err(resume_error)?;
     let all: Vec<&RunRecord> = before.iter().chain([&earlier.record]).collect();
     Ok(Some(EarlierWorkflow::new(project, &all, record)))
 }
@@ -189,53 +189,6 @@ impl Context {
             unknown.map_or(Ok(tree), Err),
             &mut self.problems,
         )
-    }
-}
-
-/// Adds the fix.
-pub(in crate::command) fn explained(error: ResumeError) -> Error {
-    let (kind, hint) = match &error {
-        ResumeError::Find(_) => (ErrorKind::Usage, None),
-        ResumeError::NoRuns => {
-            let hint = "start one with `orch run COMMAND`".to_owned();
-            (ErrorKind::Refused, Some(hint))
-        }
-        ResumeError::Alive(_) => {
-            let hint = "wait until it has ended".to_owned();
-            (ErrorKind::Refused, Some(hint))
-        }
-        ResumeError::MayBeAlive(_) => {
-            let hint = "if it has ended, add `--allow-concurrent`".to_owned();
-            (ErrorKind::Refused, Some(hint))
-        }
-        ResumeError::Newer { .. } => {
-            let hint = "resume it with the orch that wrote it".to_owned();
-            (ErrorKind::Refused, Some(hint))
-        }
-        ResumeError::UnknownWord { orch, .. } => {
-            let orch = printable(orch);
-            let hint = format!("resume it with orch {orch}, which wrote its journal");
-            (ErrorKind::Refused, Some(hint))
-        }
-        ResumeError::Other { purpose, .. } => {
-            let hint = match purpose.as_str() {
-                "apply" => {
-                    "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file"
-                }
-                "job" => "run the job of the work order again: it skips stacks that are done",
-                _ => "`orch runs list` lists all runs",
-            };
-            (ErrorKind::Refused, Some(hint.to_owned()))
-        }
-        ResumeError::UnreadLater(unread) => (ErrorKind::External, Some(unread_hint(unread))),
-        ResumeError::Unreadable { .. } | ResumeError::NoCommand(_) | ResumeError::Unusable(_) => {
-            (ErrorKind::External, None)
-        }
-    };
-    let error = Error::new(kind, error);
-    match hint {
-        Some(hint) => error.hint(hint),
-        None => error,
     }
 }
 
