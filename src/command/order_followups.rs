@@ -8,12 +8,13 @@ use super::workflow::EarlierWorkflow;
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::exit::ExitStatus;
-use crate::export::WorkOrder;
+use crate::export::{OrderedTask, WorkOrder};
 use crate::folder::GuardedFolder;
 use crate::notice::Notices;
-use crate::printable::printable;
-use crate::record::journal::{RunRecord, Runs};
+use crate::printable::{count, printable};
+use crate::record::journal::{OnErrorRecord, RunRecord, Runs};
 use crate::record::results::{ClaimEnd, ResultClaim};
+use crate::run::evaluated::TurnState;
 use crate::run::resume::{EarlierRun, ResumedRun};
 use crate::state::backend::Backend;
 use crate::state::results::StoredClaim;
@@ -25,8 +26,7 @@ type ResultId = (usize, u32);
 pub struct OrderFollowUps {
     /// `None` if none is left.
     pub open: Option<OpenFollowUps>,
-    /// Whether those that ran on another machine may be incomplete.
-    pub are_incomplete: bool,
+    pub remarks: FollowUpRemarks,
 }
 
 /// What is left to evaluate and to run.
@@ -34,7 +34,16 @@ pub struct OpenFollowUps {
     /// The follow-ups that an earlier `orch finish` on this machine left open.
     pub(super) rest: ResumedRun,
     pub(super) workflow: EarlierWorkflow,
-    pub claim: Option<Claim>,
+    pub claim: Claim,
+}
+
+/// What a user should know besides.
+#[derive(Debug, Default)]
+pub struct FollowUpRemarks {
+    /// Runs whose follow-ups may be missing, each with what is known of it.
+    incomplete: Vec<String>,
+    /// How many results are not evaluated before the others of the order have succeeded.
+    n_held: usize,
 }
 
 /// The results that a run is about to evaluate.
@@ -45,18 +54,23 @@ pub struct Claim {
     results: Vec<ResultId>,
 }
 
-/// What earlier runs have evaluated.
+/// What earlier runs have evaluated: the last run for each result, and what is known of its end.
 struct Claimed {
-    /// How many claims there are.
     n_claims: usize,
-    /// The runs that have the results.
-    runs: HashMap<ResultId, String>,
-    /// Whether the follow-ups of a run on another machine may be incomplete.
-    are_incomplete: bool,
+    runs: HashMap<ResultId, ClaimingRun>,
+}
+
+#[derive(Clone)]
+struct ClaimingRun {
+    run: String,
+    end: Option<ClaimEnd>,
 }
 
 impl Context {
     /// Returns the follow-ups of a work order whose jobs have ended; `None` if policies are off, or no job has begun.
+    ///
+    /// After a failure, nothing new starts on one machine, or nothing that runs after it. So unless `--on-error` is
+    /// `continue`, what succeeded is not evaluated before the rest of the order has.
     ///
     /// # Errors
     ///
@@ -89,85 +103,126 @@ impl Context {
         let mut workflow = EarlierWorkflow::new(project, &records, last);
         // The commit is that of the order.
         workflow.allows_changed_policies = true;
-        let claimed = claimed(&self.notices, &store, &order.run, &records)?;
         let latest = store.latest_attempts(&order.run).map_err(from_store)?;
         let result = |turn: usize| {
             let name = latest.results.get(&turn);
             (turn, name.map_or(0, |name| name.attempt))
         };
-        let here: HashSet<&str> = records.iter().map(|it| it.header.run.as_str()).collect();
+        let Claimed { n_claims, runs } = claimed(&store, &order.run)?;
         let n_turns = records[0].turns.len();
+        let turns = &workflow.earlier.turns;
+        let holds = order.settings.on_error != OnErrorRecord::Continue
+            && !turns[..n_turns].iter().all(|turn| {
+                let last = workflow.earlier.last(&turn.path);
+                last.is_some_and(|(_, last)| last.state.lets_others_run())
+            });
         let unevaluated: HashSet<usize> = workflow.earlier.unevaluated.iter().copied().collect();
+        let is_here = |run: &str| records.iter().any(|it| it.header.run == run);
+        let mut remarks = FollowUpRemarks::default();
         let mut results = Vec::new();
         let is_open = |position: &usize| {
             if *position >= n_turns {
                 return unevaluated.contains(position);
             }
             let result = result(*position);
-            if let Some(run) = claimed.runs.get(&result) {
-                return here.contains(run.as_str()) && unevaluated.contains(position);
-            }
+            let is_open = match runs.get(&result) {
+                Some(by) if !is_here(&by.run) => return false,
+                Some(_) => unevaluated.contains(position),
+                None if holds && turns[*position].state == TurnState::Finished => {
+                    remarks.n_held += 1;
+                    return false;
+                }
+                None => true,
+            };
             results.push(result);
-            true
+            is_open
         };
         let ended = workflow.earlier.ended.iter().copied();
-        workflow.earlier.unevaluated = ended.filter(is_open).collect();
-        let is_open = !workflow.earlier.unevaluated.is_empty() || rest.n_undone() > 0;
-        let claim = (!results.is_empty()).then(|| Claim {
-            store,
-            order: order.run.clone(),
-            number: claimed.n_claims,
-            results,
+        let open: Vec<usize> = ended.filter(is_open).collect();
+        for by in runs.values().filter(|by| !is_here(&by.run)) {
+            remarks.incomplete.extend(by.doubt());
+        }
+        remarks.incomplete.sort_unstable();
+        remarks.incomplete.dedup();
+        let is_left = !open.is_empty() || rest.n_undone() > 0;
+        if let (false, [_, .., last]) = (is_left, &records[..]) {
+            let end = last.finished.as_ref().map(|finished| ClaimEnd {
+                status: finished.status,
+            });
+            let run = last.header.run.clone();
+            remarks.incomplete.extend(ClaimingRun { run, end }.doubt());
+        }
+        let is_plan = matches!(order.task, OrderedTask::Plan { .. });
+        for &position in open.iter().filter(|it| is_plan && **it < n_turns) {
+            let turn = &mut workflow.earlier.turns[position];
+            if turn.answers.is_none() && latest.results.contains_key(&position) {
+                let why =
+                    "its changes are unknown, because its job ended before it asked the policies";
+                turn.facts.unknown = Some(why.to_owned());
+            }
+        }
+        workflow.earlier.unevaluated = open;
+        let open = is_left.then(|| OpenFollowUps {
+            rest,
+            workflow,
+            claim: Claim {
+                store,
+                order: order.run.clone(),
+                number: n_claims,
+                results,
+            },
         });
-        Ok(Some(OrderFollowUps {
-            open: is_open.then_some(OpenFollowUps {
-                rest,
-                workflow,
-                claim,
-            }),
-            are_incomplete: claimed.are_incomplete,
-        }))
+        Ok(Some(OrderFollowUps { open, remarks }))
     }
 }
 
-/// Reads the claims on the results of a work order. Warns of those of other machines whose follow-ups may be missing.
-fn claimed(
-    notices: &Notices,
-    store: &Backend,
-    order: &str,
-    records: &[&RunRecord],
-) -> Result<Claimed> {
+/// Reads the claims on the results of a work order.
+fn claimed(store: &Backend, order: &str) -> Result<Claimed> {
     let damaged = || format!("failed to read the results of run {order}");
     let claims = store.claims(order).map_err(from_store)?;
-    let mut claimed = Claimed {
-        n_claims: claims.len(),
-        runs: HashMap::new(),
-        are_incomplete: false,
-    };
+    let n_claims = claims.len();
+    let mut runs = HashMap::new();
     for StoredClaim { claim, end } in claims {
-        let claim = ResultClaim::parse(&claim).context(damaged())?;
+        let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
         let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
-        let is_here = records.iter().any(|it| it.header.run == claim.run);
-        let run = printable(&claim.run);
-        let problem = match end.context(damaged())? {
-            _ if is_here => None,
-            Some(ClaimEnd { status: 0 | 2 }) => None,
-            Some(ClaimEnd { status }) => Some(format!("exited with {status}")),
-            None => Some("has not ended, or was killed".to_owned()),
+        let by = ClaimingRun {
+            run,
+            end: end.context(damaged())?,
         };
-        if let Some(problem) = problem {
-            claimed.are_incomplete = true;
-            notices.warning(&format!(
-                "run {run} of another machine evaluated policies of this work order and {problem}, so follow-ups may be missing"
+        runs.extend(results.into_iter().map(|result| (result, by.clone())));
+    }
+    Ok(Claimed { n_claims, runs })
+}
+
+impl ClaimingRun {
+    /// Returns why follow-ups may be missing, if they may.
+    fn doubt(&self) -> Option<String> {
+        let run = printable(&self.run);
+        match self.end {
+            Some(ClaimEnd { status: 0 | 2 }) => None,
+            Some(ClaimEnd { status }) => Some(format!("run {run} exited with {status}")),
+            None => Some(format!("run {run} has not ended, or was killed")),
+        }
+    }
+}
+
+impl FollowUpRemarks {
+    /// Prints the remarks. Returns whether follow-ups may be missing.
+    pub fn show(&self, notices: &Notices) -> bool {
+        if self.n_held > 0 {
+            notices.note(&format!(
+                "the policies of {} are evaluated when all other stacks have succeeded",
+                count(self.n_held, "stack")
             ));
         }
-        let run = &claim.run;
-        let results = claim.results.into_iter();
-        claimed
-            .runs
-            .extend(results.map(|result| (result, run.clone())));
+        for why in &self.incomplete {
+            notices.warning(&format!("follow-ups may be missing: {why}"));
+        }
+        if !self.incomplete.is_empty() {
+            notices.help("run `orch finish` again on the machine of that run, or `orch plan`");
+        }
+        !self.incomplete.is_empty()
     }
-    Ok(claimed)
 }
 
 impl Claim {
@@ -205,8 +260,8 @@ impl Claim {
                 .end_claim(&self.order, self.number, &end.to_bytes());
             return put.map_err(from_store);
         }
-        let Some(folder) = GuardedFolder::find(&context.project.root).map_err(Error::external)?
-        else {
+        let folder = GuardedFolder::find(&context.project.root).map_err(Error::external)?;
+        let Some(folder) = folder else {
             return Ok(());
         };
         let runs = Runs::find(folder).map_err(Error::external)?;

@@ -31,7 +31,9 @@ impl Context {
             wanted.is_none_or(|it| run.starts_with(it) || run.ends_with(it))
         };
         for run in orders.iter().filter(is_wanted) {
-            self.fetch_from(&store, run)?;
+            if !self.is_done(run) {
+                self.fetch_from(&store, run)?;
+            }
         }
         Ok(())
     }
@@ -44,15 +46,14 @@ impl Context {
     /// If the store cannot be read, or the run cannot be written.
     pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
         match self.results_store()? {
+            Some(_) if self.is_done(run) => Ok(true),
             Some(store) => self.fetch_from(&store, run),
             None => Ok(false),
         }
     }
 
+    /// Does the same with a store, even if nothing can change but the answers of policies.
     pub(super) fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<bool> {
-        if self.is_done(run) {
-            return Ok(true);
-        }
         let damaged = || format!("failed to read the results of run {run}");
         let Some(order) = store.order(run).map_err(from_store)? else {
             return Ok(false);
@@ -112,9 +113,7 @@ impl Context {
         let runs = GuardedFolder::find(&self.project.root).ok().flatten();
         let brief = runs.and_then(|folder| Runs::find(folder).ok()?.brief(run).ok());
         brief.is_some_and(|brief| {
-            let is_followed = brief.header.policies.is_some();
-            let are_done = brief.counts.succeeded == brief.stacks;
-            brief.header.is_of_work_order() && are_done && !is_followed
+            brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks
         })
     }
 }

@@ -287,7 +287,9 @@ impl EarlierWorkflow {
                         || evaluated.dropped.iter().any(|it| it.chain.is_some())
                 })
         };
-        let troubled = records.iter().rev().find(is_troubled);
+        let is_of_jobs = |record: &&&RunRecord| record.header.part_of.is_some();
+        let mut troubled = records.iter().rev().filter(|it| !is_of_jobs(it));
+        let troubled = troubled.find(is_troubled);
         let ids = records.iter().map(|record| record.header.run.clone());
         EarlierWorkflow {
             record,

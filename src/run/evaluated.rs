@@ -50,6 +50,11 @@ impl TurnState {
         TurnState::Skipped,
     ];
 
+    /// Returns whether the stacks that run after it may run.
+    pub fn lets_others_run(self) -> bool {
+        matches!(self, TurnState::Finished | TurnState::Unconfirmed)
+    }
+
     /// Returns the word that policies know it by.
     pub fn word(self) -> &'static str {
         match self {

@@ -169,7 +169,7 @@ impl Apply<'_> {
         let left = policies
             .map(|policies| policies.unplanned(&verified.context))
             .unwrap_or_default();
-        let are_incomplete = policies.is_some_and(|policies| policies.are_incomplete);
+        let are_incomplete = policies.is_some_and(|it| it.remarks.show(&self.notices));
         if let Some(policies) = policies.filter(|_| self.ended_order.is_none()) {
             self.check_failed_followups(&verified, policies)?;
         }
@@ -200,21 +200,19 @@ impl Apply<'_> {
     ) -> Result<(ExitStatus, Unconfirmed)> {
         let context = &approved.verified.context;
         let claim = policies.as_mut().and_then(PolicyContext::take_claim);
-        let are_incomplete = policies.as_ref().is_some_and(PolicyContext::are_incomplete);
+        let remarks = policies.as_mut().map(PolicyContext::take_remarks);
         if let Some(claim) = &claim {
             claim.put(run)?;
         }
         let ended = self.prepare_and_run(approved, run, lock, commits, policies);
-        if let Some(claim) = &claim {
-            let status = ended.as_ref().ok().map(|(status, _)| *status);
-            claim.end(context, run, status)?;
-        }
+        let end = ended.as_ref().ok().map(|(status, _)| *status);
+        let claimed = claim.map(|claim| claim.end(context, run, end)).transpose();
         let (status, left) = ended?;
-        Ok(match status {
-            ExitStatus::Success | ExitStatus::Run(0) if are_incomplete => {
-                (ExitStatus::Run(1), left)
-            }
-            status => (status, left),
+        claimed?;
+        let are_incomplete = remarks.is_some_and(|it| it.show(&self.notices));
+        Ok(match status.number() {
+            0 if are_incomplete => (ExitStatus::Run(1), left),
+            _ => (status, left),
         })
     }
 

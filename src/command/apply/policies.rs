@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
-use crate::command::order_followups::{Claim, OpenFollowUps};
+use crate::command::order_followups::{Claim, FollowUpRemarks, OpenFollowUps};
 use crate::command::workflow::{EarlierWorkflow, PolicyRequest, PreparedPolicies};
 use crate::context::Context;
 use crate::driver::Driver;
@@ -37,8 +37,8 @@ pub(super) struct ApplyPolicies {
     pub(super) earlier: Option<EarlierWorkflow>,
     /// The results of a work order that are evaluated, if any.
     pub(super) claim: Option<Claim>,
-    /// Whether follow-ups of a work order that ran on another machine may be incomplete.
-    pub(super) are_incomplete: bool,
+    /// What a user should know of the follow-ups of a work order.
+    pub(super) remarks: FollowUpRemarks,
 }
 
 impl ApplyPolicies {
@@ -64,8 +64,8 @@ impl PolicyContext {
         self.now.claim.take()
     }
 
-    pub(super) fn are_incomplete(&self) -> bool {
-        self.now.are_incomplete
+    pub(super) fn take_remarks(&mut self) -> FollowUpRemarks {
+        std::mem::take(&mut self.now.remarks)
     }
 
     /// Returns whether policies are asked about the turns of a stack.
@@ -114,11 +114,11 @@ impl Apply<'_> {
             policies,
             earlier: None,
             claim: None,
-            are_incomplete: false,
+            remarks: FollowUpRemarks::default(),
         };
         if let Some(order) = self.ended_order {
             if let Some(follow_ups) = context.order_follow_ups(order)? {
-                found.are_incomplete = follow_ups.are_incomplete;
+                found.remarks = follow_ups.remarks;
                 if let Some(OpenFollowUps {
                     mut workflow,
                     claim,
@@ -126,7 +126,7 @@ impl Apply<'_> {
                 }) = follow_ups.open
                 {
                     reopen_cut_off(&mut workflow, &context.project, document);
-                    (found.earlier, found.claim) = (Some(workflow), claim);
+                    (found.earlier, found.claim) = (Some(workflow), Some(claim));
                 }
             }
         } else if self.part.is_none() {

@@ -124,23 +124,10 @@ impl Apply<'_> {
             Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),
             _ => None,
         };
-        let verification = Verification {
-            is_environment_known: is_kept,
-            ..self.verification()
-        };
-        verification.check(
-            &context,
-            document.as_ref(),
-            statuses.as_ref(),
-            &mut progress,
-        )?;
-        let mut protected = context.protected_in(self.saved, document.as_ref());
-        protected.retain(|it| {
-            let mut done = [OperationKey::Destroy, OperationKey::Apply].into_iter();
-            !done.any(|operation| progress.done.contains(&(it.stack.clone(), operation)))
-        });
-        if !protected.is_empty() {
-            return Err(refuse(&context, Destroyer::Plan, &protected).into());
+        // Follow-ups run instead of the plan, whatever has happened since.
+        if self.ended_order.is_none() {
+            let recorded = (document.as_ref(), statuses.as_ref());
+            self.check_holds(&context, is_kept, recorded, &mut progress)?;
         }
         let policies = match policies {
             Some(policies) => {
@@ -148,7 +135,6 @@ impl Apply<'_> {
             }
             None => None,
         };
-        // Follow-ups run instead of the plan.
         let nothing = self.ended_order.map(|_| OpenPart::default());
         let part = self.part.zip(document.as_ref()).map(|(part, document)| {
             let plan = &self.saved.plan.id;
@@ -165,6 +151,30 @@ impl Apply<'_> {
             policies,
             part,
         })
+    }
+
+    /// Checks that the plan holds, and destroys nothing that is protected. Adds what the state has of it to the progress.
+    fn check_holds(
+        &self,
+        context: &Context,
+        is_environment_known: bool,
+        (document, statuses): (Option<&Document>, Option<&StackStatuses>),
+        progress: &mut DoneOperations,
+    ) -> Result<()> {
+        let verification = Verification {
+            is_environment_known,
+            ..self.verification()
+        };
+        verification.check(context, document, statuses, progress)?;
+        let mut protected = context.protected_in(self.saved, document);
+        protected.retain(|it| {
+            let mut done = [OperationKey::Destroy, OperationKey::Apply].into_iter();
+            !done.any(|operation| progress.done.contains(&(it.stack.clone(), operation)))
+        });
+        if protected.is_empty() {
+            return Ok(());
+        }
+        Err(refuse(context, Destroyer::Plan, &protected).into())
     }
 
     /// Reads the progress of a plan file on this machine.

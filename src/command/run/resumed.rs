@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::options::RunOptions;
 use crate::command::begin::resume_error;
-use crate::command::order_followups::OpenFollowUps;
+use crate::command::order_followups::{Claim, OpenFollowUps};
 use crate::command::workflow::{EarlierWorkflow, warn_of_unevaluated};
 use crate::context::{Context, GitSnapshot};
 use crate::error::{Error, Result};
@@ -119,11 +119,11 @@ impl Resumed {
 
 impl Resumed {
     /// Returns the run of the follow-ups of a work order.
-    pub fn follow_ups(order: &WorkOrder, follow_ups: OpenFollowUps) -> Result<Self> {
+    pub fn follow_ups(order: &WorkOrder, follow_ups: OpenFollowUps) -> Result<(Self, Claim)> {
         let OrderedTask::Command { words, eval, .. } = &order.task else {
             return Err(Error::refused("the work order has a plan"));
         };
-        Ok(Resumed {
+        let resumed = Resumed {
             run: follow_ups.rest,
             command: words.iter().map(|word| word.0.clone()).collect(),
             kind: if *eval {
@@ -134,7 +134,8 @@ impl Resumed {
             settings: order.run_settings().map_err(Error::refused)?,
             is_open: true,
             workflow: Some(follow_ups.workflow),
-        })
+        };
+        Ok((resumed, follow_ups.claim))
     }
 }
 

@@ -76,10 +76,10 @@ pub(crate) struct WorkArgs {
 /// End the jobs of a work order
 ///
 /// The last job of a pipeline calls this command, whether or not the others have succeeded. It frees the
-/// lock of the order, runs the follow-ups of policies, each once, lists the stacks that are not done, and
-/// writes reports of all jobs. It exits with 1 if a stack is not done or a follow-up fails, else with 0.
-/// It is refused while a job may be running. Without it, the last job that succeeds frees the lock, and
-/// nothing follows. See `orch help engines`.
+/// lock of the order, runs the follow-ups of policies, lists the stacks that are not done, and writes
+/// reports of all jobs. It exits with 1 if a stack is not done, or a follow-up has failed or may be
+/// missing. It is refused while a job may be running. Without it, the last job that succeeds frees the
+/// lock, and nothing follows. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote
@@ -290,8 +290,9 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         jobs.apply.with(|parts| {
             let status = parts.apply(&part)?;
             parts.finish(&part, &order, &jobs.secret)?;
-            let unfinished = parts.unfinished(&part)?;
-            Ok((status, unfinished, parts.follow(&order)))
+            // It may run a stack again that has failed.
+            let followed = parts.follow(&order);
+            Ok((status, parts.unfinished(&part)?, followed))
         })?
     } else {
         let run = command_of(&args.work_order, &order)?;
@@ -300,12 +301,15 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         if recorded.is_none() {
             return finish_unrecorded(&jobs, &reports);
         }
-        let progress = jobs.progress(recorded)?;
+        let of_jobs = jobs.progress(recorded)?.turns;
         jobs.free(&secret())?;
-        let left = order.turns.iter().zip(progress.turns);
-        let left = left.filter(|(_, state)| *state != TurnProgress::Done);
-        let left = left.map(|(turn, state)| (turn.stack.clone(), state != TurnProgress::Left));
-        (ExitStatus::Success, left.collect(), jobs.follow())
+        let followed = jobs.follow();
+        // A follow-up may have run a stack again that had failed.
+        let states = of_jobs.into_iter().zip(jobs.progress(recorded)?.turns);
+        let left = order.turns.iter().zip(states);
+        let left = left.filter(|(_, (then, now))| ![*then, *now].contains(&TurnProgress::Done));
+        let left = left.map(|(turn, (then, _))| (turn.stack.clone(), then != TurnProgress::Left));
+        (ExitStatus::Success, left.collect(), followed)
     };
     let reported = report(chdir, &order, &reports)?;
     let are_written = reported
@@ -321,6 +325,8 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
     note_unfinished(&order, &unfinished);
     let followed = followed?;
     Ok(match status.number() {
+        // A signal.
+        0 if followed.number() >= 128 => followed,
         0 if !unfinished.is_empty() => ExitStatus::Run(1),
         0 if !are_written => ExitStatus::External,
         0 => followed,
@@ -353,6 +359,8 @@ fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitSt
     note_unfinished(order, &unfinished);
     let followed = followed?;
     Ok(match reported {
+        // A signal.
+        _ if followed.number() >= 128 => followed,
         _ if !unfinished.is_empty() => ExitStatus::Run(1),
         Some((_, false)) => ExitStatus::External,
         _ if followed.number() != 0 => followed,

@@ -228,9 +228,10 @@ impl RunRecord {
         match event {
             Event::Ended(ended) => {
                 self.turns[place].outcome = Some(TurnOutcome::of(ended, is_stopped));
+                self.turns[place].ended_after = Some(self.ended.len());
                 self.ended.push(place);
             }
-            _ => self.turns[place].has_started = true,
+            _ => self.turns[place].started_after = Some(self.ended.len()),
         }
     }
 

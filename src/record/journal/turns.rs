@@ -16,7 +16,10 @@ pub struct TurnRecord {
     pub follows: Option<ReasonRecord>,
     /// The operation on its stack, if known yet: `apply` or `destroy`; absent for a command of `orch run`.
     pub operation: Option<String>,
-    pub has_started: bool,
+    /// How many turns had ended when it last started; `None` if it never did.
+    pub started_after: Option<usize>,
+    /// How many turns had ended before it did.
+    pub ended_after: Option<usize>,
     /// How it ended, if it has.
     pub outcome: Option<TurnOutcome>,
 }
@@ -75,7 +78,8 @@ impl TurnRecord {
             is_added: false,
             follows: None,
             operation: None,
-            has_started: false,
+            started_after: None,
+            ended_after: None,
             outcome: None,
         }
     }

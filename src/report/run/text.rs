@@ -207,7 +207,7 @@ impl<'a> RunText<'a> {
         log: &dyn Fn(&Ending) -> Option<String>,
         run: Option<&str>,
     ) -> String {
-        if summary.endings.is_empty() && summary.signal.is_none() {
+        if summary.endings.is_empty() && summary.exit_status() == 0 {
             // Only policies were evaluated.
             return "orch: nothing follows\n".to_owned();
         }

@@ -50,10 +50,13 @@ impl EarlierTurns {
                 let Some(&place) = places.get(&(of, said.stack.as_str(), *turn)) else {
                     continue;
                 };
-                evaluated.insert(place);
                 if said.run.is_none() {
                     let answers = said.policies.iter().map(PolicyAnswer::recorded);
                     earlier.turns[place].answers = Some(answers.collect());
+                }
+                // Jobs only ask policies.
+                if record.header.part_of.is_none() || said.run.is_some() {
+                    evaluated.insert(place);
                 }
                 let changes: Vec<_> = said
                     .policies
@@ -152,7 +155,7 @@ impl EarlierTurns {
                 Some(TurnOutcome::Unconfirmed) => TurnState::Unconfirmed,
                 Some(TurnOutcome::Stopped) => TurnState::Stopped,
                 // It was killed with its run.
-                None if turn.has_started => TurnState::Stopped,
+                None if turn.started_after.is_some() => TurnState::Stopped,
                 Some(TurnOutcome::Skipped) | None => TurnState::Skipped,
             };
             let before = self.last.insert(path.clone(), self.turns.len());
@@ -165,6 +168,7 @@ impl EarlierTurns {
             };
             // It is a follow-up whether or not a reason is recorded.
             (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
+            (next.started_after, next.ended_after) = (turn.started_after, turn.ended_after);
             next.state = state;
             next.history.push(state);
             if let Some(asked) = asked

@@ -60,6 +60,10 @@ pub struct WorkflowTurn {
     pub answers_failure: bool,
     /// The answers of policies to its end, if another run has asked them.
     pub answers: Option<Vec<PolicyAnswer>>,
+    /// In an earlier run: how many turns had ended there when it started.
+    pub started_after: Option<usize>,
+    /// In an earlier run: how many turns had ended there before it did.
+    pub ended_after: Option<usize>,
     /// When it was asked for, in nanoseconds since 1970.
     pub created_at: u64,
     /// When its state last changed, in nanoseconds since 1970.
@@ -142,6 +146,8 @@ impl WorkflowTurn {
             flags: BTreeMap::new(),
             answers_failure: false,
             answers: None,
+            started_after: None,
+            ended_after: None,
             created_at: at,
             updated_at: at,
         }
@@ -308,6 +314,9 @@ impl Workflow {
         let parent = &self.turns[position];
         let is_same = parent.stack == Some(stack);
         let answers_failure = parent.answers_failure || parent.state != TurnState::Finished;
+        if !is_same && self.has_joined_earlier(position, stack) {
+            return;
+        }
         let waiting = self.waiting(stack);
         let flags = if is_same {
             parent.flags.clone()
@@ -374,6 +383,17 @@ impl Workflow {
             .copied();
         // A removed stack may have had a path that is now invalid.
         of_path.filter(move |position| self.turns[*position].stack == Some(stack))
+    }
+
+    /// Returns whether a turn of a stack began after the end of this one, in the same earlier run: so it was the
+    /// follow-up.
+    fn has_joined_earlier(&self, position: usize, stack: StackIndex) -> bool {
+        let parent = &self.turns[position];
+        let Some(end) = parent.ended_after.filter(|_| position < self.n_earlier) else {
+            return false;
+        };
+        let mut turns = self.of_stack(stack).map(|it| &self.turns[it]);
+        turns.any(|turn| turn.run() == parent.run() && turn.started_after > Some(end))
     }
 
     /// Returns the number of the waiting turn of a stack, if there is one. Of a stack that is destroyed and

@@ -6,6 +6,7 @@ use std::fs;
 use super::followed::attach;
 use super::job_results::{export, machine, shared};
 use super::{acts, declare, done, fails, hook, log, unhook, world};
+use crate::policies::resumed::kill_behind;
 use crate::support::{Repository, run_ids};
 
 const SCRIPT: &str = "echo \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
@@ -118,7 +119,7 @@ fn finish_tries_failed_follow_ups_again_on_the_same_machine() {
     breaks(&repository, "web", false);
     log(&repository);
     // Another machine knows only that follow-ups have failed.
-    let missing = "evaluated policies of this work order and exited with 1";
+    let missing = "warning: follow-ups may be missing: run";
     fails(&repository, &format!("{second} {FINISH}"), 1, missing);
     assert_eq!(log(&repository), [""; 0]);
     done(&repository, FINISH);
@@ -241,7 +242,83 @@ fn finish_reports_a_policy_that_failed_in_a_job() {
     let jobs = export(&repository, "saved");
     // A second attempt of the job would not evaluate it again.
     done(&repository, &jobs["/db"]);
-    let failed = "policy `next` failed after /db";
-    fails(&repository, FINISH, 1, failed);
+    fails(&repository, FINISH, 1, "policy `next` failed after /db");
+    fails(&repository, FINISH, 1, "follow-ups may be missing");
     assert_eq!(world(&repository, "db").as_deref(), Some("1"));
+}
+
+#[test]
+fn finish_holds_follow_ups_back_until_the_whole_order_has_succeeded() {
+    let (repository, jobs) = planned("autodeploy = true\n  after = [\"/cache\"]");
+    hook(&repository, "apply", "cache", "exit 1\n");
+    done(&repository, &jobs["/db"]);
+    fails(&repository, &jobs["/cache"], 1, "");
+    let held = "the policies of 1 stack are evaluated when all other stacks have succeeded";
+    fails(&repository, FINISH, 1, held);
+    assert_eq!(world(&repository, "web"), None);
+    unhook(&repository, "apply", "cache");
+    done(&repository, &jobs["/cache"]);
+    done(&repository, &jobs["/app"]);
+    done(&repository, FINISH);
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+}
+
+#[test]
+fn finish_does_not_repeat_a_stack_that_ran_after_the_one_that_asks() {
+    let repository = project();
+    let app = "package next\ntrigger[\"app\"] { input.stack.id == \"/db\" }\n";
+    repository.write("/policies/next.rego", app);
+    repository.commit();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), ["db ", "cache ", "app "]);
+}
+
+#[test]
+fn finish_continues_after_it_was_killed() {
+    let (repository, jobs) = planned("autodeploy = true");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    kill_behind(&repository, |_| true);
+    fs::remove_file(repository.outside().join("world/web")).unwrap();
+    for file in fs::read_dir(repository.outside().join("shared")).unwrap() {
+        let claims = file.unwrap().path();
+        if claims.to_string_lossy().ends_with(".results") {
+            let order = fs::read_dir(claims).unwrap().next().unwrap().unwrap();
+            fs::remove_file(order.path().join("claim.0.end")).unwrap();
+        }
+    }
+    done(&repository, "state forget /web");
+    let output = done(&repository, FINISH);
+    assert!(output.contains("/web: follows /db"), "{output}");
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+}
+
+#[test]
+fn finish_fails_if_a_job_was_killed_before_it_asked_the_policies() {
+    let (repository, jobs) = planned("autodeploy = true");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    for file in fs::read_dir(repository.outside().join("shared")).unwrap() {
+        let results = file.unwrap().path();
+        if results.to_string_lossy().ends_with(".results") {
+            let order = fs::read_dir(results).unwrap().next().unwrap().unwrap();
+            for file in fs::read_dir(order.path()).unwrap() {
+                let file = file.unwrap().path();
+                if file.to_string_lossy().ends_with(".evaluated") {
+                    fs::remove_file(file).unwrap();
+                }
+            }
+        }
+    }
+    let unknown = "its changes are unknown, because its job ended before it asked the policies";
+    fails(&repository, FINISH, 1, unknown);
+    fails(&repository, FINISH, 1, "follow-ups may be missing");
+    assert_eq!(world(&repository, "web"), None);
 }

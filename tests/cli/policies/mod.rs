@@ -25,7 +25,7 @@ mod releases; // `--released`
 #[cfg(unix)]
 mod reported; // reports of such runs
 #[cfg(unix)]
-mod resumed; // `orch run --resume` where policies follow
+pub(crate) mod resumed; // `orch run --resume` where policies follow
 #[cfg(unix)]
 mod told; // what policies are told of a run
 #[cfg(unix)]

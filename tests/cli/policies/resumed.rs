@@ -17,7 +17,7 @@ fn resume(sandbox: &Sandbox, arguments: &str) -> crate::support::Output {
 
 /// Cuts the journal of the newest run behind the first line of which this is true, as if `orch` had been
 /// killed then.
-pub(super) fn kill_behind(sandbox: &Sandbox, is_last: impl Fn(&Value) -> bool) {
+pub(crate) fn kill_behind(sandbox: &Sandbox, is_last: impl Fn(&Value) -> bool) {
     let run = run_ids(sandbox).pop().unwrap();
     let text = sandbox.read(&journal_of(&run));
     let mut kept = String::new();

@@ -63,10 +63,7 @@ impl CommandJobs<'_> {
     /// Evaluates the policies of all jobs, which have ended, and runs the follow-ups.
     pub(crate) fn follow(&self) -> Result<ExitStatus> {
         self.with(|context| {
-            let Some(OrderFollowUps {
-                open,
-                are_incomplete,
-            }) = context.order_follow_ups(self.order)?
+            let Some(OrderFollowUps { open, remarks }) = context.order_follow_ups(self.order)?
             else {
                 return Ok(ExitStatus::Success);
             };
@@ -74,8 +71,9 @@ impl CommandJobs<'_> {
                 Some(follow_ups) => self.follow_in(context, follow_ups)?,
                 None => ExitStatus::Success,
             };
+            let is_incomplete = remarks.show(&context.notices);
             Ok(match status.number() {
-                0 if are_incomplete => ExitStatus::Run(1),
+                0 | 2 if is_incomplete => ExitStatus::Run(1),
                 _ => status,
             })
         })
@@ -84,30 +82,27 @@ impl CommandJobs<'_> {
     fn follow_in(
         &self,
         context: &mut CommandContext,
-        mut follow_ups: OpenFollowUps,
+        follow_ups: OpenFollowUps,
     ) -> Result<ExitStatus> {
         let CommandJobs { chdir, args, .. } = *self;
         let options = RunOptions {
             lock_timeout: self.lock_timeout.unwrap_or_default(),
             ..args.options(args.kind(), safeguards::of_run(args)?)
         };
-        let claim = follow_ups.claim.take();
-        let resumed = Resumed::follow_ups(self.order, follow_ups)?;
+        let (resumed, claim) = Resumed::follow_ups(self.order, follow_ups)?;
         let selection = resumed.run.selection();
         let (locked, how) = match self.lock(context, &options, selection, Some(resumed))? {
             Prepared::Run(locked) => locked,
             Prepared::Nothing(_) => return Ok(ExitStatus::Success),
         };
         let run = locked.id().to_owned();
-        if let Some(claim) = &claim {
-            claim.put(&run)?;
-        }
         let reports = args.reports.check(chdir, None)?.with_step_summary();
+        claim.put(&run)?;
         let ended = execute::execute(chdir, args, context, locked, how, None, &reports);
-        if let Some(claim) = &claim {
-            claim.end(context, &run, ended.as_ref().ok().copied())?;
-        }
-        ended
+        let claimed = claim.end(context, &run, ended.as_ref().ok().copied());
+        let status = ended?;
+        claimed?;
+        Ok(status)
     }
 
     /// Prepares a run, and locks the state if it is recorded there.
