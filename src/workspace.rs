@@ -8,7 +8,7 @@ use crate::change::{ChangeError, add_code_uses};
 use crate::path::ProjectPath;
 use crate::project::config::OrderFrom;
 use crate::project::discover::{Listing, RootRule};
-use crate::project::{Problems, Project};
+use crate::project::{Problems, Project, ignored_inputs};
 use crate::selection::graph::Graph;
 use crate::selection::reference::References;
 use crate::selection::{create_before_destroy, data};
@@ -65,6 +65,7 @@ impl LocatedProject {
         } else {
             (Project::load(&root, problems)?, Listing::default())
         };
+        ignored_inputs::check(&project, problems);
         data::add_inputs(&mut project, &mut problems.diagnostics);
         if finds_data {
             data::add_expressions(&mut project);

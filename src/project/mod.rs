@@ -16,6 +16,7 @@ pub mod globals;
 pub mod host;
 mod ids;
 mod ignore;
+pub(crate) mod ignored_inputs;
 mod import;
 pub mod inspected;
 pub mod lifecycle;

@@ -242,14 +242,12 @@ fn plan_without_a_state_uses_mocks_if_there_are_no_outputs() {
 
 /// A project with an `ignore_changes` for `/app`, with everything applied.
 fn ignoring(ignored: &str) -> Repository {
-    let repository = with_state(&[
-        ("/net", "id = \"net\""),
-        (
-            "/app",
-            &format!("lifecycle {{ ignore_changes = [{ignored}] }}"),
-        ),
-    ]);
-    share(&repository, "");
+    let repository = new("");
+    let other = input("").replace("\"id\"", "\"other\"");
+    repository.write("/app/other.tm", other.replace("outputs.id", "1"));
+    let rule = format!("lifecycle {{ ignore_changes = [{ignored}] }}");
+    declare(&repository, "/app", &rule);
+    repository.commit();
     done(&repository, "apply --auto-approve");
     log(&repository);
     repository
@@ -283,19 +281,20 @@ fn ignored_input_does_not_change_its_stack() {
 #[test]
 fn ignored_input_is_left_out_whatever_else_its_source_has() {
     for value in ["outputs.id", "outputs.zone", "outputs"] {
-        let repository = with_state(&[
-            ("/net", "id = \"net\""),
-            ("/app", "lifecycle { ignore_changes = [input.id] }"),
-        ]);
+        let repository = new("");
         hook(
             &repository,
             "outputs",
             "net",
             "printf '{\"area\":\"x\",\"id\":\"%s\",\"zone\":\"y\"}' \"$(cat \"$world/$name\")\"; exit\n",
         );
-        share(&repository, "");
         let input = input("").replace("outputs.id", value);
         repository.write("/app/inputs.tm", input);
+        declare(
+            &repository,
+            "/app",
+            "lifecycle { ignore_changes = [input.id] }",
+        );
         repository.commit();
         done(&repository, "apply --auto-approve");
         log(&repository);

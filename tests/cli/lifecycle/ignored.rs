@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::removals::{
     applied, applied_of, change_entry, declare, done, entry, log, planned, prepared, want,
 };
-use crate::support::Repository;
+use crate::support::{Repository, Sandbox};
 
 /// Rules of a stack with this list.
 fn ignoring(list: &str) -> String {
@@ -319,4 +319,154 @@ fn ignore_changes_globs_match_odd_names() {
     assert!(!text.contains('\u{1b}'), "{text}");
     let text = repository.orch("plan --format json").stdout;
     assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+/// An `input` block with this name.
+fn input_block(name: &str) -> String {
+    format!(
+        "input \"{name}\" {{\n  backend       = \"default\"\n  from_stack_id = \"net\"\n  value         = outputs.id.value\n}}\n"
+    )
+}
+
+/// A project in which `/app` has the inputs `vpc_id` and `zone`, and `/net` has none.
+fn with_inputs() -> Sandbox {
+    let sandbox = Sandbox::new(
+        "//- /net/stack.tm\nstack {\n  id = \"net\"\n}\n//- /app/stack.tm\nstack {\n}\n",
+    );
+    let inputs = input_block("vpc_id") + &input_block("zone");
+    sandbox.write("/app/inputs.tm", inputs);
+    sandbox
+}
+
+#[test]
+fn ignore_changes_refuses_an_unknown_input() {
+    let sandbox = with_inputs();
+    let own = |list: &str| format!("stack {{\n  {}\n}}\n", ignoring(list));
+    sandbox.write("/app/stack.tm", own("[input.vpc_id, input[\"zone\"]]"));
+    assert_eq!(sandbox.orch("list").code(), 0);
+    sandbox.write(
+        "/app/stack.tm",
+        own("[input.vpcid, input.zone, input.other]"),
+    );
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: `input.vpcid` in `ignore_changes` names no `input` block
+     --> app/stack.tm:3:23
+      |
+    3 |     ignore_changes = [input.vpcid, input.zone, input.other]
+      |                       ^^^^^^^^^^^ no stack with this rule has such an input
+      |
+      = help: did you mean `input.vpc_id`?
+
+    error: `input.other` in `ignore_changes` names no `input` block
+     --> app/stack.tm:3:48
+      |
+    3 |     ignore_changes = [input.vpcid, input.zone, input.other]
+      |                                                ^^^^^^^^^^^ no stack with this rule has such an input
+      |
+      = help: remove the entry, or correct its name
+
+    [exit status 3]
+    ");
+    // An instance for each key, one block.
+    let instances =
+        own("[input.vpcid]").replace("stack {\n", "stack {\n  for_each = [\"a\", \"b\"]\n");
+    sandbox.write("/app/stack.tm", "");
+    sandbox.write("/app/stack.orch.hcl", instances);
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3, "{output}");
+    assert_eq!(output.stderr.matches("input.vpcid").count(), 2, "{output}");
+}
+
+#[test]
+fn ignore_changes_of_a_directory_needs_one_stack_with_the_input() {
+    let sandbox = with_inputs();
+    sandbox.write("/rules.orch.hcl", inherited("[input.vpc_id, input.zon]"));
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: `input.zon` in `ignore_changes` names no `input` block
+     --> rules.orch.hcl:4:39
+      |
+    4 |       ignore_changes = [input.vpc_id, input.zon]
+      |                                       ^^^^^^^^^ no stack with this rule has such an input
+      |
+      = help: did you mean `input.zone`?
+
+    [exit status 3]
+    ");
+    // The rule of a nearer directory is the only one for its stacks.
+    sandbox.write("/rules.orch.hcl", inherited("[input.vpc_id]"));
+    sandbox.write("/app/rules.orch.hcl", inherited("[input.zone]"));
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: `input.vpc_id` in `ignore_changes` names no `input` block
+     --> rules.orch.hcl:4:25
+      |
+    4 |       ignore_changes = [input.vpc_id]
+      |                         ^^^^^^^^^^^^ no stack with this rule has such an input
+      |
+      = help: remove the entry, or correct its name
+
+    [exit status 3]
+    ");
+    // Without a stack, nothing is known about its inputs.
+    sandbox.write("/rules.orch.hcl", "");
+    sandbox.write("/empty/rules.orch.hcl", inherited("[input.any]"));
+    assert_eq!(sandbox.orch("list").code(), 0);
+}
+
+#[test]
+fn ignore_changes_sees_imported_inputs_and_is_imported() {
+    let sandbox = with_inputs();
+    sandbox.write("/shared/inputs.tm", input_block("account"));
+    sandbox.write("/shared/rules.orch.hcl", inherited("[input.account]"));
+    let import = |file: &str| format!("import {{\n  source = \"/shared/{file}\"\n}}\n");
+    // `/net` imports the rule too, and has no inputs.
+    sandbox.write("/net/imports.tm", import("rules.orch.hcl"));
+    sandbox.write("/app/imports.tm", import("rules.orch.hcl"));
+    assert_snapshot!(sandbox.orch("list"), @"
+    [stderr]
+    error: `input.account` in `ignore_changes` names no `input` block
+     --> shared/rules.orch.hcl:4:25
+      |
+    4 |       ignore_changes = [input.account]
+      |                         ^^^^^^^^^^^^^ no stack with this rule has such an input
+      |
+      = help: remove the entry, or correct its name
+
+    [exit status 3]
+    ");
+    sandbox.write("/app/more.tm", import("inputs.tm"));
+    assert_eq!(sandbox.orch("list").code(), 0);
+}
+
+#[test]
+fn ignore_changes_of_an_invalid_input_is_no_second_error() {
+    let sandbox = with_inputs();
+    sandbox.write("/app/inputs.tm", "input \"vpc_id\" {\n}\n");
+    sandbox.write("/rules.orch.hcl", inherited("[input.vpc_id]"));
+    let output = sandbox.orch("list");
+    assert_eq!(output.code(), 3, "{output}");
+    assert!(!output.stderr.contains("ignore_changes"), "{output}");
+}
+
+#[test]
+fn ignore_changes_refuses_an_input_in_quotes() {
+    let sandbox = with_inputs();
+    sandbox.write(
+        "/rules.orch.hcl",
+        inherited("[\"input.tf\", \"input.zone\"]"),
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    [stderr]
+    error: `"input.zone"` in `ignore_changes` names files, not the input `zone`
+     --> rules.orch.hcl:4:37
+      |
+    4 |       ignore_changes = ["input.tf", "input.zone"]
+      |                                     ^^^^^^^^^^^^ a glob of files, because it is in quotes
+      |
+      = help: write `input.zone` without quotes
+
+    [exit status 3]
+    "#);
 }
