@@ -360,6 +360,142 @@ fn why_names_the_data_of_a_stack() {
     ");
 }
 
+/// `app` reads the remote states of `net` and `dns`, all in Terraform's JSON syntax.
+const JSON: &str = r#"
+//- /app/stack.tm
+stack {}
+//- /app/main.tf.json
+[
+  {
+    "locals": {"bucket": "states"},
+    "variable": {"key": {"default": "net/x"}}
+  },
+  {
+    "//": "read first",
+    "data": {
+      "aws_region": {"here": {}},
+      "terraform_remote_state": {
+        "net": {
+          "backend": "s3",
+          "config": {
+            "bucket": "${local.bucket}",
+            "key": "${var.key}.tfstate",
+            "region": "${var.region}"
+          }
+        },
+        "dns": [{"backend": "remote", "config": {"organization": "acme", "workspaces": {"name": "dns"}}}]
+      }
+    }
+  }
+]
+//- /dns/stack.tm
+stack {}
+//- /dns/cloud.tf.json
+{"terraform": [{"required_version": ">= 1.5"}, {"cloud": {"organization": "acme", "workspaces": {"name": "dns"}}}]}
+//- /net/stack.tm
+stack {}
+//- /net/backend.tf.json
+{"terraform": {"backend": {"s3": {"bucket": "${local.bucket}", "key": "net/x.tfstate"}}}}
+//- /net/locals.tf
+locals {
+  bucket = "states"
+}
+"#;
+
+#[test]
+fn remote_states_in_json_are_data() {
+    let sandbox = Sandbox::new(JSON);
+    assert_snapshot!(sandbox.orch("graph --data --format mermaid"), @r#"
+    flowchart LR
+      n0["/app"]
+      n1["/dns"]
+      n2["/net"]
+      n1 -->|"terraform_remote_state app/main.tf.json:19"| n0
+      n2 -->|"terraform_remote_state app/main.tf.json:11"| n0
+    "#);
+    assert_snapshot!(sandbox.orch("graph suggest"), @r#"
+    # /app, in app/stack.tm:1
+    after = [
+      "/dns", # terraform_remote_state app/main.tf.json:19
+      "/net", # terraform_remote_state app/main.tf.json:11
+    ]
+    "#);
+    assert_snapshot!(sandbox.orch("why app"), @"
+    /app is selected
+      at or below /
+
+    its inputs (add --changed to see which have changed)
+      /app, its own directory
+
+    it uses data of
+      /net, terraform_remote_state app/main.tf.json:11
+      /dns, terraform_remote_state app/main.tf.json:19
+
+    nothing runs before it
+
+    nothing runs after it
+    ");
+    sandbox.write("/order.orch.hcl", order_from("\"remote_state\""));
+    assert_snapshot!(sandbox.orch("why app --after net"), @"
+    /app runs after /net
+      /app runs after /net, terraform_remote_state app/main.tf.json:11
+    ");
+    sandbox.write(
+        "/app/more.tf.json",
+        "{\n  \"data\": {\n    \"terraform_remote_state\": {\n      \"x\": {\"backend\": \"s3\"}\n    }\n  }\n}\n",
+    );
+    assert_snapshot!(sandbox.orch("list"), @r#"
+    app
+    dns
+    net
+    [stderr]
+    warning: the stack of this `terraform_remote_state` cannot be determined
+     --> app/more.tf.json:4:7
+      |
+    4 |       "x": {"backend": "s3"}
+      |       ^^^ more than text, locals and functions of paths
+      |
+      = note: it does not order stacks
+      = help: write the order as `after` in the `stack` block
+    "#);
+    sandbox.write("/net/backend.tf.json", "{\"terraform\": {\"backend\": }}");
+    let output = sandbox.orch("list");
+    assert!(
+        output.stderr.contains(" --> net/backend.tf.json:1:27"),
+        "{output}"
+    );
+}
+
+#[test]
+fn remote_states_are_read_with_the_files_that_override_others() {
+    let sandbox = Sandbox::new(CODE);
+    let uses = || {
+        let json = sandbox.orch("why app --format json").json();
+        let uses = json["uses"].as_array().unwrap().iter();
+        let paths = uses.filter(|it| it["kind"] == "terraform_remote_state");
+        paths.map(|it| it["stack"].to_string()).collect::<String>()
+    };
+    assert_eq!(uses(), "\"/net\"");
+    // The backend is another one, whatever the name of the file that has it.
+    let backend = |key: &str| {
+        format!(
+            "terraform {{\n  backend \"s3\" {{\n    bucket = \"states\"\n    key = \"{key}\"\n  }}\n}}\n"
+        )
+    };
+    sandbox.write("/net/a_override.tf", backend("net/y.tfstate"));
+    assert_eq!(uses(), "");
+    sandbox.write("/net/override.tf.json", "{\"terraform\": {\"backend\": {\"s3\": {\"bucket\": \"states\", \"key\": \"net/x.tfstate\"}}}}");
+    assert_eq!(uses(), "\"/net\"");
+    sandbox.write("/off/backend.tofu", backend("off.tfstate"));
+    sandbox.write("/app/a_override.tf", "locals {\n  bucket = \"others\"\n}\n");
+    assert_eq!(uses(), "");
+    sandbox.write(
+        "/app/a_override.tf",
+        "data \"terraform_remote_state\" \"net\" {\n  config = {\n    bucket = \"states\"\n    key = \"off.tfstate\"\n  }\n}\n",
+    );
+    assert_eq!(uses(), "\"/off\"");
+}
+
 #[test]
 fn neighbour_flags_of_terramate_follow_data() {
     let sandbox = Sandbox::new(INPUTS);

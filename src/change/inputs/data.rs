@@ -5,18 +5,16 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::constants::{Constants, path_of};
-use super::terraform::definitions;
+use super::terraform::{self, definitions, in_merge_order};
 use super::terragrunt;
 use super::text;
 use super::tree::Tree;
 use crate::change::code_use::{CodeData, CodeUse, UsedPlace};
-use crate::language::parse::parse_whole;
 use crate::language::syntax::{Block, Body, Expr, ExprKind};
 use crate::path::ProjectPath;
 use crate::project::config::OrderFrom;
-use crate::project::discover::is_terraform;
+use crate::project::discover::is_override;
 use crate::project::stack::DataKind;
-use crate::source::FileId;
 
 /// The attributes that tell the states of a kind of backend apart. Credentials and the way to reach the
 /// backend do not matter.
@@ -89,83 +87,114 @@ pub(in crate::change) fn data(
     directories.map_init(Vec::new, read).collect()
 }
 
-/// Reads the native Terraform files of a directory.
+/// A `terraform_remote_state`, with the attributes of files that override it.
+struct RemoteState<'f> {
+    file: &'f TerraformFile,
+    block: Block,
+}
+
+struct TerraformFile {
+    path: ProjectPath,
+    text: Arc<str>,
+    body: Body,
+    is_override: bool,
+}
+
+/// Reads the Terraform files of a directory.
 fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> CodeData {
     let mut data = CodeData::default();
     let Some(listed) = tree.listing().get(directory.as_str()) else {
         return data;
     };
-    let mut files: Vec<(ProjectPath, Arc<str>, Body)> = Vec::new();
-    for (name, plain) in &listed.files {
-        let is_native = is_terraform(name) && !name.as_encoded_bytes().ends_with(b".json");
-        let file = directory.join(&name.to_string_lossy());
-        let host = file.to_host(tree.root());
-        if is_native
-            && let Some(text) = text::read(tree, &file, &host, *plain, buffer)
+    let mut files: Vec<TerraformFile> = Vec::new();
+    for (name, plain) in in_merge_order(&listed.files) {
+        let path = directory.join(&name.to_string_lossy());
+        let host = path.to_host(tree.root());
+        if let Some(text) = text::read(tree, &path, &host, *plain, buffer)
             && ["terraform_remote_state", "backend", "cloud"]
                 .iter()
                 .any(|word| text.contains(word))
         {
-            match parse_whole(FileId::UNPLACED, text) {
-                Ok(body) => files.push((file, text.into(), body)),
-                Err(diagnostic) => text::broken(tree, &file, text, *diagnostic),
+            match terraform::parse(name, text) {
+                Ok(body) => files.push(TerraformFile {
+                    path,
+                    text: text.into(),
+                    body,
+                    is_override: is_override(name),
+                }),
+                Err(diagnostic) => text::broken(tree, &path, text, *diagnostic),
             }
         }
     }
-    if files.is_empty() {
-        return data;
-    }
     let bodies = definitions(tree, directory, &listed.files, buffer);
     let constants = Constants::new(&bodies);
-    for (file, text, body) in &files {
-        for block in body.blocks("terraform") {
-            data.backend = data
-                .backend
-                .or_else(|| own_backend(tree, directory, block, &constants));
-        }
-        let is_remote_state = |block: &&Block| {
-            block
-                .labels
-                .first()
-                .is_some_and(|it| &*it.text == "terraform_remote_state")
-        };
-        for block in body.blocks("data").filter(is_remote_state) {
-            data.uses.push(CodeUse {
-                kind: DataKind::RemoteState,
-                place: used_backend(tree, directory, block, &constants).map(UsedPlace::Backend),
-                file: file.clone(),
-                text: text.clone(),
-                span: block.kind.span,
-            });
-        }
+    if let Some(backend) = backend_block(&files) {
+        data.backend = own_backend(tree, directory, backend, &constants);
+    }
+    for RemoteState { file, block } in remote_state_blocks(&files) {
+        data.uses.push(CodeUse {
+            kind: DataKind::RemoteState,
+            place: used_backend(tree, directory, &block, &constants).map(UsedPlace::Backend),
+            file: file.path.clone(),
+            text: file.text.clone(),
+            span: block.kind.span,
+        });
     }
     data
 }
 
-/// Returns the backend in a `terraform` block, if it can be determined.
+/// Returns the `backend` or `cloud` block that counts: the last one that overrides others, or else the first.
+fn backend_block(files: &[TerraformFile]) -> Option<&Block> {
+    let mut found = None;
+    for file in files {
+        let blocks = file.body.blocks("terraform");
+        let mut blocks = blocks.flat_map(|block| &block.body.blocks);
+        let here = blocks.find(|block| matches!(&*block.kind.text, "backend" | "cloud"));
+        found = if file.is_override {
+            here.or(found)
+        } else {
+            found.or(here)
+        };
+    }
+    found
+}
+
+fn remote_state_blocks(files: &[TerraformFile]) -> Vec<RemoteState<'_>> {
+    let mut states: Vec<RemoteState> = Vec::new();
+    for file in files {
+        for block in file.body.blocks("data") {
+            let [kind, name] = &block.labels[..] else {
+                continue;
+            };
+            if &*kind.text != "terraform_remote_state" {
+                continue;
+            }
+            let is_same = |state: &&mut RemoteState| state.block.labels[1].text == name.text;
+            let overridden = states.iter_mut().find(is_same).filter(|_| file.is_override);
+            let Some(state) = overridden else {
+                let block = block.clone();
+                states.push(RemoteState { file, block });
+                continue;
+            };
+            let attributes = &mut state.block.body.attributes;
+            // The first of each name counts.
+            attributes.splice(0..0, block.body.attributes.iter().cloned());
+        }
+    }
+    states
+}
+
+/// Returns the backend of a `backend` or `cloud` block, if it can be determined.
 fn own_backend(
     tree: &Tree,
     directory: &ProjectPath,
     block: &Block,
     constants: &Constants,
 ) -> Option<String> {
-    if let Some(cloud) = block.body.blocks("cloud").next() {
-        let mut workspaces = cloud.body.blocks("workspaces");
-        return remote(
-            cloud.body.attribute("organization").map(|it| &it.value),
-            workspaces
-                .next()?
-                .body
-                .attribute("name")
-                .map(|it| &it.value),
-            constants,
-        );
-    }
-    let backend = block.body.blocks("backend").next()?;
-    let kind = &*backend.labels.first()?.text;
-    let attribute = |name: &str| backend.body.attribute(name).map(|it| &it.value);
-    if kind == "remote" {
-        let mut workspaces = backend.body.blocks("workspaces");
+    let attribute = |name: &str| block.body.attribute(name).map(|it| &it.value);
+    let kind = block.labels.first().map(|label| &*label.text);
+    if &*block.kind.text == "cloud" || kind == Some("remote") {
+        let mut workspaces = block.body.blocks("workspaces");
         let name = workspaces.next()?.body.attribute("name");
         return remote(
             attribute("organization"),
@@ -173,7 +202,7 @@ fn own_backend(
             constants,
         );
     }
-    identity(tree, directory, kind, attribute, constants)
+    identity(tree, directory, kind?, attribute, constants)
 }
 
 /// Returns the backend that a `terraform_remote_state` reads, if it can be determined.

@@ -14,7 +14,7 @@ use crate::language::syntax::{Expr, ExprKind, Name};
 use crate::source::FileId;
 
 /// A value, reduced to what can name a dependency.
-enum Json {
+pub(super) enum Json {
     String(Box<str>),
     Array(Vec<Json>),
     /// In the order written; keys may repeat.
@@ -101,13 +101,13 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// Returns the dependencies of a file; with `calls`, also modules outside of the project.
+/// Parses a file.
 ///
 /// # Errors
 ///
-/// A diagnostic for the first syntax error.
-pub(super) fn json(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
-    let json: Json = serde_json::from_str(text).map_err(|error| {
+/// A diagnostic for the first syntax error, or if it is nested too deeply.
+pub(super) fn parse(text: &str) -> Result<Json, Box<Diagnostic>> {
+    serde_json::from_str(text).map_err(|error| {
         let line = error.line().saturating_sub(1);
         let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
         let at = start + error.column().saturating_sub(1);
@@ -116,7 +116,16 @@ pub(super) fn json(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagn
         // The label shows the place, so the message omits it.
         let message = message.split(" at line ").next().unwrap_or_default();
         Box::new(Diagnostic::error(Code::Syntax, "syntax error").label(span(at, at), message))
-    })?;
+    })
+}
+
+/// Returns the dependencies of a file; with `calls`, also modules outside of the project.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(super) fn json(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
+    let json = parse(text)?;
     let mut named = Vec::new();
     let bodies = json.one_or_many().iter();
     let modules = bodies.flat_map(|body| body.get("module").flat_map(Json::one_or_many));
@@ -127,12 +136,12 @@ pub(super) fn json(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagn
             let Json::String(written) = source else {
                 continue;
             };
-            let Some(source) = template(written) else {
+            let Some(source) = template(written, 0) else {
                 continue;
             };
             let elsewhere = || {
                 let version = block.get("version").find_map(|version| match version {
-                    Json::String(written) => template(written),
+                    Json::String(written) => template(written, 0),
                     _ => None,
                 });
                 call(name, &source, version.as_ref())
@@ -152,7 +161,7 @@ fn reads(json: &Json, named: &mut Vec<NamedInput>) {
                 let what = read(name, arguments);
                 named.extend(what.map(|what| NamedInput { span: None, what }));
             };
-            for part in parse_template(FileId::UNPLACED, text).iter().flatten() {
+            for part in parse_template(FileId::UNPLACED, text, 0).iter().flatten() {
                 part.each_call(&mut |name, arguments| add(name, arguments));
             }
         }
@@ -162,14 +171,14 @@ fn reads(json: &Json, named: &mut Vec<NamedInput>) {
     }
 }
 
-/// Parses a text as a template.
-fn template(text: &str) -> Option<Expr> {
+/// Parses a text as a template, which begins at a place in the file.
+pub(super) fn template(text: &str, place: usize) -> Option<Expr> {
     let kind = if is_template(text) {
-        ExprKind::Template(parse_template(FileId::UNPLACED, text)?)
+        ExprKind::Template(parse_template(FileId::UNPLACED, text, place)?)
     } else {
         ExprKind::String(text.into())
     };
-    let span = span(0, 0);
+    let span = span(place, place);
     Some(Expr { span, kind })
 }
 

@@ -19,6 +19,7 @@ mod extract;
 mod follow;
 mod graph;
 mod json;
+mod json_body;
 mod linked_changes;
 mod links;
 mod node;

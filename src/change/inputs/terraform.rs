@@ -12,6 +12,7 @@ use super::extract::{
     self, CallText, ComputedRead, Dependency, NamedInput, PathBase, ReadCall, is_absolute,
 };
 use super::json::json;
+use super::json_body::{self, BlockKind};
 use super::links;
 use super::node::{InputNode, RootRead};
 use super::text::{self, LineStarts};
@@ -25,8 +26,30 @@ use crate::language::syntax::Body;
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::printable::printable;
-use crate::project::discover::is_terraform;
+use crate::project::discover::{is_override, is_terraform};
 use crate::source::{FileId, Span};
+
+const WORKSPACES: [BlockKind; 1] = [BlockKind::new("workspaces", 0)];
+
+/// The blocks that are read in JSON.
+const JSON_KINDS: [BlockKind; 4] = [
+    BlockKind {
+        inner: &[
+            BlockKind {
+                inner: &WORKSPACES,
+                ..BlockKind::new("backend", 1)
+            },
+            BlockKind {
+                inner: &WORKSPACES,
+                ..BlockKind::new("cloud", 0)
+            },
+        ],
+        ..BlockKind::new("terraform", 0)
+    },
+    BlockKind::new("data", 2),
+    BlockKind::new("locals", 0),
+    BlockKind::new("variable", 1),
+];
 
 /// Reads the files of a directory into a node. A directory that the walk did not see is a module in a place
 /// without stacks, and is listed from disk.
@@ -65,9 +88,8 @@ pub(super) fn node<'a>(
         let Some(text) = read else {
             continue;
         };
-        let is_json = name.as_encoded_bytes().ends_with(b".json");
         let is_changed = || any_changed && tree.changed().at(file.as_str()).is_some();
-        if !is_json && !extract::is_worth_parsing(text) && !is_changed() {
+        if !is_json(name) && !extract::is_worth_parsing(text) && !is_changed() {
             continue;
         }
         match named(name, text, tree.takes_calls) {
@@ -106,24 +128,43 @@ pub(super) fn node<'a>(
     node
 }
 
-/// Returns the files of a directory that may define locals and variables.
+/// Returns the files of a directory that may define locals and variables; those that override others come last.
 pub(super) fn definitions(
     tree: &Tree,
     directory: &ProjectPath,
     files: &[(OsString, bool)],
     buffer: &mut Vec<u8>,
 ) -> Vec<Body> {
-    let native = files
-        .iter()
-        .filter(|(name, _)| is_terraform(name) && !name.as_encoded_bytes().ends_with(b".json"));
-    let parsed = native.filter_map(|(name, plain)| {
+    let files = in_merge_order(files).into_iter();
+    let parsed = files.filter_map(|(name, plain)| {
         let file = directory.join(&name.to_string_lossy());
         let text = text::read(tree, &file, &file.to_host(tree.root()), *plain, buffer)?;
         let defines = text.contains("locals") || text.contains("variable");
         // A syntax error is reported elsewhere.
-        defines.then(|| parse_whole(FileId::UNPLACED, text).ok())?
+        defines.then(|| parse(name, text).ok())?
     });
     parsed.collect()
+}
+
+/// Returns the Terraform files among others, in the order in which Terraform merges them.
+pub(super) fn in_merge_order(files: &[(OsString, bool)]) -> Vec<&(OsString, bool)> {
+    let files = files.iter().filter(|(name, _)| is_terraform(name));
+    let mut files: Vec<&(OsString, bool)> = files.collect();
+    files.sort_by_key(|(name, _)| is_override(name));
+    files
+}
+
+/// Parses a file; in JSON, only the blocks of a backend, of data, and of constants.
+pub(super) fn parse(name: &OsStr, text: &str) -> Result<Body, Box<Diagnostic>> {
+    if is_json(name) {
+        json_body::only_blocks(text, &JSON_KINDS)
+    } else {
+        parse_whole(FileId::UNPLACED, text)
+    }
+}
+
+fn is_json(name: &OsStr) -> bool {
+    name.as_encoded_bytes().ends_with(b".json")
 }
 
 /// A file with paths that have to be evaluated.
@@ -219,7 +260,7 @@ pub(super) fn check_changed(tree: &Tree, has_read: impl Fn(&ProjectPath) -> bool
 
 /// Returns the dependencies of a file; with `calls`, also modules outside of the project.
 fn named(name: &OsStr, text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
-    if name.as_encoded_bytes().ends_with(b".json") {
+    if is_json(name) {
         json(text, calls)
     } else {
         extract::native(text, calls)

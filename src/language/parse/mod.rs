@@ -154,10 +154,11 @@ fn only_attribute(body: &structure::Body) -> Option<&structure::Attribute> {
     structures.next().is_none().then_some(first)?.as_attribute()
 }
 
-/// Parses the text between the quotes of a string; `None` if it has a syntax error.
-pub(crate) fn parse_template(file: FileId, text: &str) -> Option<Vec<TemplatePart>> {
+/// Parses the text between the quotes of a string, which begins at a place in its file; `None` if it has a syntax
+/// error.
+pub(crate) fn parse_template(file: FileId, text: &str, place: usize) -> Option<Vec<TemplatePart>> {
     let template = template::Template::from_str(text).ok()?;
-    Some(Lower::new(file, text).template(&template))
+    Some(Lower::from(file, text, place).template(&template))
 }
 
 /// Parses the text of a file that is a template: backslashes and line ends are plain text.

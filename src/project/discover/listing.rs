@@ -158,7 +158,18 @@ pub(crate) fn is_terragrunt(name: &OsStr) -> bool {
 
 /// Returns whether Terraform or its fork reads a file of that name.
 pub(crate) fn is_terraform(name: &OsStr) -> bool {
+    terraform_stem(name).is_some()
+}
+
+/// Returns whether Terraform merges a file of that name into the others.
+pub(crate) fn is_override(name: &OsStr) -> bool {
+    terraform_stem(name).is_some_and(|stem| stem == b"override" || stem.ends_with(b"_override"))
+}
+
+/// Returns the name of a Terraform file without its ending.
+fn terraform_stem(name: &OsStr) -> Option<&[u8]> {
     let name = name.as_encoded_bytes();
     let mut endings = ENDINGS.iter().map(|ending| ending.as_bytes());
-    !name.starts_with(b".") && endings.any(|ending| name.ends_with(ending))
+    let stem = endings.find_map(|ending| name.strip_suffix(ending))?;
+    (!name.starts_with(b".")).then_some(stem)
 }

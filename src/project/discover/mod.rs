@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(crate) use files::{FileKind, SourceTree, TreeIndex};
 pub use files::{FileTree, TreeEntry};
 pub(crate) use listing::{
-    DirectoryListing, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_terraform, is_terragrunt,
+    DirectoryListing, TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, is_cache, is_override, is_terraform,
+    is_terragrunt,
 };
 pub use listing::{Listing, ToolFiles};
 pub(crate) use names::SKIP_MARKS;
