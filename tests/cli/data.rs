@@ -497,6 +497,31 @@ fn remote_states_are_read_with_the_files_that_override_others() {
 }
 
 #[test]
+fn stacks_without_a_backend_keep_their_state_in_their_directory() {
+    let sandbox = Sandbox::layout("app\nnet\ndns");
+    sandbox.write("/net/main.tf", "");
+    sandbox.write(
+        "/dns/main.tf",
+        "terraform {\n  backend \"local\" {\n    path = \"dns.tfstate\"\n  }\n}\n",
+    );
+    let state = |name: &str, path: &str| {
+        format!(
+            "data \"terraform_remote_state\" \"{name}\" {{\n  backend = \"local\"\n  config = {{\n    path = \"${{path.module}}/{path}\"\n  }}\n}}\n"
+        )
+    };
+    sandbox.write(
+        "/app/main.tf",
+        state("net", "../net/terraform.tfstate") + &state("dns", "../dns/terraform.tfstate"),
+    );
+    assert_snapshot!(sandbox.orch("graph suggest"), @r#"
+    # /app, in app/stack.tm:1
+    after = [
+      "/net", # terraform_remote_state app/main.tf:1
+    ]
+    "#);
+}
+
+#[test]
 fn neighbour_flags_of_terramate_follow_data() {
     let sandbox = Sandbox::new(INPUTS);
     sandbox.write("/vpc/sub/stack.tm", "stack {}\n");

@@ -128,9 +128,10 @@ fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> 
     }
     let bodies = definitions(tree, directory, &listed.files, buffer);
     let constants = Constants::new(&bodies);
-    if let Some(backend) = backend_block(&files) {
-        data.backend = own_backend(tree, directory, backend, &constants);
-    }
+    data.backend = match backend_block(&files) {
+        Some(backend) => own_backend(tree, directory, backend, &constants),
+        None => identity(tree, directory, "local", |_| None, &constants),
+    };
     for RemoteState { file, block } in remote_state_blocks(&files) {
         data.uses.push(CodeUse {
             kind: DataKind::RemoteState,
