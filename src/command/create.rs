@@ -221,11 +221,6 @@ impl Context {
                 printable(&place)
             ));
         }
-        for unit in &new.unread {
-            self.notices.warning(&format!(
-                "no stack for `{unit}`: `terragrunt.hcl.json` is not read; run `orch create {unit}`"
-            ));
-        }
         for InsideOutUnit {
             unit,
             inner,

@@ -27,8 +27,6 @@ pub struct NewUnits {
     pub inside_out: Vec<InsideOutUnit>,
     /// The units with an `exclude` block, each with the place of it.
     pub excluding: Vec<(ProjectPath, Location)>,
-    /// The directories with only a JSON file, which is not read.
-    pub unread: Vec<ProjectPath>,
     pub left_out: Vec<LeftOutDependency>,
 }
 
@@ -86,11 +84,7 @@ pub fn new_units(
     };
     let is_new = |path: &ProjectPath| project.stacks.at(path.as_str()).len() == 0;
     let known: BTreeSet<ProjectPath> = read.iter().map(|unit| unit.directory.clone()).collect();
-    directories.retain(|path| is_new(path) && !known.contains(path));
-    let mut new = NewUnits {
-        unread: directories,
-        ..NewUnits::default()
-    };
+    let mut new = NewUnits::default();
     for unit in read {
         if !is_new(&unit.directory) {
             continue;

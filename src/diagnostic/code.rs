@@ -39,7 +39,6 @@ codes! {
     Syntax, "syntax", "The text of a file cannot be parsed.";
     Encoding, "encoding", "A file or a path is not UTF-8.";
     Unreadable, "unreadable", "A file cannot be read, is not a regular file, or is too large.";
-    UnsupportedFile, "unsupported-file", "`orch` does not read files of this kind.";
     UnknownBlock, "unknown-block", "This block is unknown here.";
     UnknownAttribute, "unknown-attribute", "This attribute is unknown here.";
     UnexpectedLabel, "unexpected-label", "This block takes no label.";

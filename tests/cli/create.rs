@@ -607,6 +607,67 @@ fn create_all_terragrunt_makes_stacks_that_run_after_their_dependencies() {
 }
 
 #[test]
+fn create_all_terragrunt_reads_units_in_json() {
+    let sandbox = Sandbox::new(
+        r#"
+//- a/terragrunt.hcl.json
+{
+  "terraform": {"source": "x"},
+  "dependency": {
+    "b": {"config_path": "../b"},
+    "off": {"config_path": "../e", "enabled": false}
+  },
+  "dependencies": {"paths": ["../c", "${get_env(\"X\")}"]}
+}
+//- b/terragrunt.hcl.json
+{"include": {"path": "../common.hcl.json"}, "exclude": [{"if": true, "actions": ["all"]}]}
+//- c/terragrunt.hcl
+terraform {
+  source = "x"
+}
+dependency "d" {
+  config_path = "../d/terragrunt.hcl.json"
+}
+//- d/terragrunt.hcl.json
+{}
+//- d/main.tf
+//- e/terragrunt.hcl.json
+{"inputs": {}}
+//- common.hcl.json
+{"terraform": [{"source": "x"}]}
+"#,
+    );
+    assert_snapshot!(create(&sandbox, "--all-terragrunt"), @r#"
+    created stack /a
+    created stack /b
+    created stack /c
+    created stack /d
+    [stderr]
+    warning: a dependency is left out (a/terragrunt.hcl.json:7): only Terragrunt can evaluate its path; add it to `after`
+    warning: `exclude` blocks are not read, so `orch apply` runs `/b` (b/terragrunt.hcl.json:1)
+      = help: leave units out with `--exclude`, or with `driver = "none"` in their `stack` block
+    note: left out because they have neither a `source` in a `terraform` block nor Terraform files: `/e`
+    "#);
+    assert_snapshot!(sandbox.orch("list --order"), @"
+    b
+    a
+    d
+    c
+    ");
+    sandbox.write("/e/terragrunt.hcl.json", "{\n,");
+    assert_snapshot!(create(&sandbox, "--all-terragrunt"), @"
+    [stderr]
+    error: syntax error
+     --> e/terragrunt.hcl.json:2:1
+      |
+    2 | ,
+      | ^ key must be a string
+
+    [exit status 3]
+    ");
+}
+
+#[test]
 fn create_all_terragrunt_says_which_dependencies_it_leaves_out() {
     let sandbox = Sandbox::new(
         "//- a/terragrunt.hcl\nterraform {\n  source = \"x\"\n}\ndependency \"o\" {\n  config_path = \"../../other\"\n}\n\

@@ -273,6 +273,32 @@ fn order_from_makes_the_data_of_code_order_stacks() {
 }
 
 #[test]
+fn dependencies_in_json_order_stacks() {
+    let sandbox = Sandbox::layout("app\nvpc\nzdb");
+    sandbox.write(
+        "/app/terragrunt.hcl.json",
+        "{\n  \"dependency\": {\n    \"vpc\": [{\"config_path\": \"../vpc\"}]\n  },\n  \"dependencies\": {\"paths\": [\"../zdb\"]}\n}\n",
+    );
+    sandbox.write("/order.orch.hcl", order_from("\"terragrunt\""));
+    assert_snapshot!(sandbox.orch("why app"), @"
+    /app is selected
+      at or below /
+
+    its inputs (add --changed to see which have changed)
+      /app, its own directory
+
+    it uses data of
+      /vpc, dependency app/terragrunt.hcl.json:3
+
+    it runs after
+      /vpc, dependency app/terragrunt.hcl.json:3, selected
+      /zdb, dependencies app/terragrunt.hcl.json:5, selected
+
+    nothing runs after it
+    ");
+}
+
+#[test]
 fn dependency_whose_path_is_unknown_is_a_warning_if_it_orders() {
     let sandbox = Sandbox::layout("app");
     sandbox.write(

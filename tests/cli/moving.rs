@@ -41,8 +41,7 @@ fn units_of_terragrunt_can_become_stacks() {
     created stack /prod/app
     created stack /prod/my vpc
     [stderr]
-    warning: no stack for `/json`: `terragrunt.hcl.json` is not read; run `orch create /json`
-    note: left out because they have neither a `source` in a `terraform` block nor Terraform files: `/`
+    note: left out because they have neither a `source` in a `terraform` block nor Terraform files: `/`, `/json`
     ");
     for cache in ["/prod/db/.terragrunt-cache/x", "/.hidden/unit"] {
         let stack = sandbox.path(&format!("{cache}/stack.tm.hcl"));

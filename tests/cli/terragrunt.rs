@@ -449,17 +449,90 @@ fn terragrunt_may_be_switched_off() {
     );
     commit(&sandbox);
     assert_eq!(changed(&sandbox, "/live/root.hcl"), NONE);
-    fs::remove_file(sandbox.path("/live/app/terragrunt.hcl")).unwrap();
-    sandbox.write("/live/app/terragrunt.hcl.json", "{}");
-    commit(&sandbox);
-    assert_eq!(why_changed(&sandbox, "/x"), "");
-    sandbox.remove("/off.tm");
-    commit(&sandbox);
-    assert_snapshot!(why_changed(&sandbox, "/x"), @"
-    warning: `live/app/terragrunt.hcl.json` is not read
-      = note: changes of files that it uses go unnoticed
-      = help: write it as `terragrunt.hcl`
+}
+
+#[test]
+fn units_may_be_written_in_json() {
+    let unit = r#"{
+  "locals": {
+    "up": "../../",
+    "common": "${read_terragrunt_config(find_in_parent_folders(\"common.hcl.json\"))}"
+  },
+  "include": [
+    {"root": {"path": "${find_in_parent_folders()}", "expose": true}},
+    {"other": {"path": "../other.hcl"}}
+  ],
+  "terraform": {
+    "source": "${local.up}modules//${local.common.locals.name}",
+    "extra_arguments": {
+      "vars": {
+        "commands": ["plan"],
+        "required_var_files": [
+          "../x.tfvars"
+        ]
+      }
+    }
+  },
+  "inputs": {
+    "a": 1,
+    "text": "a \"b\" ${file(\"../text\")}"
+  }
+}
+"#;
+    let sandbox = project(
+        "live/app",
+        &[
+            ("/live/app/terragrunt.hcl.json", unit),
+            ("/live/common.hcl.json", "{\"locals\": {\"name\": \"app\"}}"),
+            ("/live/other.hcl", ""),
+            (
+                "/terragrunt.hcl.json",
+                "{\"inputs\": {\"x\": \"${file(\\\"../read\\\")}\"}}",
+            ),
+            ("/modules/app/main.tf", ""),
+        ],
+    );
+    let reasons = [
+        "modules/app/main.tf",
+        "live/other.hcl",
+        "live/x.tfvars",
+        "live/text",
+        "live/read",
+    ];
+    let reasons = reasons.map(|path| why_changed(&sandbox, path));
+    assert_snapshot!(reasons.join("\n"), @"
+    live/app  # changed: modules/app/main.tf, Terragrunt terraform.source (live/app/terragrunt.hcl.json:11)
+    live/app  # changed: live/other.hcl, Terragrunt include (live/app/terragrunt.hcl.json:8)
+    live/app  # changed: live/x.tfvars, Terragrunt required_var_files (live/app/terragrunt.hcl.json:16)
+    live/app  # changed: live/text, Terragrunt file (live/app/terragrunt.hcl.json:23)
+    live/app  # changed: live/read, Terragrunt include (live/app/terragrunt.hcl.json:7), Terragrunt file (terragrunt.hcl.json:1)
     ");
+    for file in ["/live/common.hcl.json", "/terragrunt.hcl.json"] {
+        assert_eq!(changed(&sandbox, file), ["live/app"]);
+    }
+    // The native file comes first.
+    sandbox.write("/live/app/terragrunt.hcl", "");
+    commit(&sandbox);
+    assert_eq!(changed(&sandbox, "/live/x.tfvars"), NONE);
+    // Without a label, and with a mistake.
+    fs::remove_file(sandbox.path("/live/app/terragrunt.hcl")).unwrap();
+    sandbox.write(
+        "/live/app/terragrunt.hcl.json",
+        "{\"include\": {\"path\": \"../other.hcl\"}}",
+    );
+    commit(&sandbox);
+    assert_eq!(changed(&sandbox, "/live/other.hcl"), ["live/app"]);
+    sandbox.write("/live/app/terragrunt.hcl.json", "{\"include\": {,}}");
+    commit(&sandbox);
+    assert_snapshot!(why_changed(&sandbox, "/x"), @r#"
+    warning: syntax error
+     --> live/app/terragrunt.hcl.json:1:14
+      |
+    1 | {"include": {,}}
+      |              ^ key must be a string
+      |
+      = note: changes of files that it uses go unnoticed
+    "#);
 }
 
 #[test]

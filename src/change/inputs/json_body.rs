@@ -60,6 +60,15 @@ impl<'t> Visitor<'t> for EntriesVisitor {
     }
 }
 
+/// Converts a file with attributes at its top.
+///
+/// # Errors
+///
+/// A diagnostic for the first syntax error.
+pub(super) fn whole(text: &str, kinds: &[BlockKind]) -> Result<Body, Box<Diagnostic>> {
+    JsonText::file(text, kinds, |_| true)
+}
+
 /// Converts the blocks of some kinds in a file.
 ///
 /// # Errors

@@ -20,10 +20,8 @@ pub(super) use self::units::Units;
 use super::extract::READERS;
 use super::node::InputNode;
 use crate::change::cause::InputLocation;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Expr};
 use crate::path::ProjectPath;
-use crate::printable::printable;
 use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::source::Span;
 
@@ -36,19 +34,15 @@ const OWN_READERS: [&str; 4] = [MARK, READ_CONFIG, "read_tfvars_file", "sops_dec
 /// Reads the Terragrunt files of a stack; `None` if there are none.
 pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
     let listed = units.tree.listing().get(stack.as_str())?;
-    let has = |wanted| listed.files.iter().any(|(name, _)| name == wanted);
-    if !has(TERRAGRUNT_FILE) {
-        if has(TERRAGRUNT_JSON_FILE) {
-            warn_of_json(units, &stack.join(TERRAGRUNT_JSON_FILE));
-        }
-        return None;
-    }
+    let is_there = |wanted: &&str| listed.files.iter().any(|(name, _)| name == wanted);
+    let own = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE];
+    let own = own.into_iter().find(is_there)?;
     let mut reading = Reading {
         units,
         stack,
         node: InputNode::new(units.tree, stack.clone()),
         open: VecDeque::from([Visit {
-            file: stack.join(TERRAGRUNT_FILE),
+            file: stack.join(own),
             role: FileRole::Own,
             directory: stack.clone(),
             steps: Vec::new(),
@@ -105,7 +99,7 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
         let known = &mut reading.node.exclude;
         *known = known.take().or(exclude);
     }
-    reading.node.has_newer |= names.has_newer.get();
+    reading.node.has_newer |= names.has_newer.get() || file.is_json();
 }
 
 /// Adds the file that `include` names, and remembers it.
@@ -156,13 +150,4 @@ fn found_in_parents(reading: &mut Reading, span: Span, arguments: &[Expr], names
             break;
         }
     }
-}
-
-fn warn_of_json(units: &Units, file: &ProjectPath) {
-    let message = format!("`{}` is not read", printable(file.relative()));
-    let diagnostic = Diagnostic::warning(Code::UnsupportedFile, message)
-        .file(file.clone())
-        .note("changes of files that it uses go unnoticed");
-    let problems = units.tree.problems;
-    problems.add(file, "", diagnostic.help("write it as `terragrunt.hcl`"));
 }

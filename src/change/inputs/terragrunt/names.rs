@@ -15,6 +15,7 @@ use crate::language::function::{self, FunctionContext};
 use crate::language::syntax::Expr;
 use crate::language::value::Value;
 use crate::path::ProjectPath;
+use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
 use crate::source::Span;
 
 /// Functions that name places or files.
@@ -36,7 +37,7 @@ const FUNCTIONS: [&str; 11] = [
 pub(super) const READ_CONFIG: &str = "read_terragrunt_config";
 
 /// The files that `find_in_parent_folders()` looks for.
-const CONFIGURATIONS: [&str; 2] = ["terragrunt.hcl", "root.hcl"];
+const CONFIGURATIONS: [&str; 3] = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE, "root.hcl"];
 
 /// The maximum depth of locals that refer to each other.
 const MAX_LOCAL_DEPTH: usize = 32;

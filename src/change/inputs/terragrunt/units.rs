@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
+use crate::change::inputs::json_body::{self, BlockKind};
 use crate::change::inputs::text::{self, LineStarts};
 use crate::change::inputs::tree::Tree;
 use crate::language::parse::parse_whole;
@@ -12,6 +13,19 @@ use crate::language::syntax::Body;
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::source::FileId;
+
+/// The blocks that are read in JSON.
+const JSON_KINDS: [BlockKind; 6] = [
+    BlockKind::new("dependencies", 0),
+    BlockKind::new("dependency", 1),
+    BlockKind::new("exclude", 0),
+    BlockKind::new("include", 1),
+    BlockKind::new("locals", 0),
+    BlockKind {
+        inner: &[BlockKind::new("extra_arguments", 1)],
+        ..BlockKind::new("terraform", 0)
+    },
+];
 
 /// Reads the Terragrunt files of stacks; shared by all threads.
 pub(in crate::change::inputs) struct Units<'t, 'a> {
@@ -31,6 +45,16 @@ pub(super) struct UnitFile {
     pub(super) text: Arc<str>,
     pub(super) body: Body,
     pub(super) lines: LineStarts,
+}
+
+impl UnitFile {
+    pub(super) fn is_json(&self) -> bool {
+        is_json(&self.path)
+    }
+}
+
+fn is_json(path: &ProjectPath) -> bool {
+    path.basename().as_bytes().ends_with(b".json")
 }
 
 impl<'t, 'a> Units<'t, 'a> {
@@ -68,7 +92,12 @@ impl<'t, 'a> Units<'t, 'a> {
         let mut buffer = Vec::new();
         let host = path.to_host(self.tree.root());
         let text = text::read(self.tree, path, &host, false, &mut buffer)?;
-        match parse_whole(FileId::UNPLACED, text) {
+        let parsed = if is_json(path) {
+            json_body::whole(text, &JSON_KINDS)
+        } else {
+            parse_whole(FileId::UNPLACED, text)
+        };
+        match parsed {
             Ok(body) => Some(UnitFile {
                 path: path.clone(),
                 text: text.into(),
