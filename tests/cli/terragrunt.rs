@@ -452,6 +452,42 @@ fn terragrunt_may_be_switched_off() {
 }
 
 #[test]
+fn files_that_are_read_may_include_others() {
+    let sandbox = unit_and(
+        r#"
+locals {
+  env = read_terragrunt_config("../env/env.hcl").locals
+}
+terraform {
+  source = "../../modules/${local.env.name}"
+}
+inputs = {
+  x = file("../${local.env.place}/x")
+}
+"#,
+        &[
+            (
+                "/live/env/env.hcl",
+                "include \"root\" {\n  path   = find_in_parent_folders(\"common.hcl\")\n  expose = true\n}\nlocals {\n  name  = include.root.locals.name\n  place = path_relative_to_include()\n}\n",
+            ),
+            ("/live/common.hcl", "locals {\n  name = \"app\"\n}\n"),
+            ("/modules/app/main.tf", ""),
+        ],
+    );
+    check(
+        &sandbox,
+        "modules/app/x",
+        "Terragrunt terraform.source (live/app/terragrunt.hcl:6)",
+    );
+    check(
+        &sandbox,
+        "live/env/x",
+        "Terragrunt file (live/app/terragrunt.hcl:9)",
+    );
+    assert_eq!(changed(&sandbox, "/live/common.hcl"), ["live/app"]);
+}
+
+#[test]
 fn units_may_be_written_in_json() {
     let unit = r#"{
   "locals": {

@@ -12,7 +12,7 @@ use crate::language::evaluate::{
     Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate_within,
 };
 use crate::language::function::{self, FunctionContext};
-use crate::language::syntax::Expr;
+use crate::language::syntax::{Block, Expr};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::discover::{TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE};
@@ -191,11 +191,12 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
             steps: Vec::new(),
         };
         let file = self.units.shared(file)?;
-        let names = Names {
+        let mut names = Names {
             budget: Rc::clone(&self.budget),
             depth: Cell::new(self.depth.get() + 1),
             ..Names::new(self.units, self.stack, &file, &visit)
         };
+        names.includes = names.included_files();
         let blocks = file.body.blocks("locals");
         let locals = blocks.flat_map(|block| &block.body.attributes);
         let locals = locals.filter_map(|local| {
@@ -208,11 +209,25 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 
     /// Returns the locals of the file that `read_terragrunt_config` reads.
     fn configuration(&self, path: &str) -> Option<Value> {
-        let mut places = self
-            .bases()
-            .filter_map(|base| self.units.locate(path, base));
-        let file = places.find(|place| self.units.exists(place))?;
-        self.other(&file, FileRole::Read)
+        self.other(&self.existing(path)?, FileRole::Read)
+    }
+
+    /// Returns the files that this file includes, by label.
+    fn included_files(&self) -> Vec<(Box<str>, ProjectPath)> {
+        let file = |include: &Block| {
+            let path = self.text(&include.body.attribute("path")?.value)?;
+            let label = include.labels.first().map(|label| label.text.clone());
+            Some((label.unwrap_or_default(), self.existing(&path)?))
+        };
+        let includes = self.file.body.blocks("include");
+        includes.filter_map(file).collect()
+    }
+
+    /// Returns the file that a path in this file names.
+    fn existing(&self, path: &str) -> Option<ProjectPath> {
+        let places = self.bases();
+        let mut places = places.filter_map(|base| self.units.locate(path, base));
+        places.find(|place| self.units.exists(place))
     }
 
     /// Returns the steps from the stack to a place of the file.
