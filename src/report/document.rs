@@ -1,5 +1,6 @@
 //! The common fields of all JSON documents, and the shape of an empty one.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -81,7 +82,54 @@ impl<'a> LabelJson<'a> {
     }
 }
 
-/// The problems, in every document.
+/// A document: the format, the fields of its kind and, if it is about the configuration, the problems.
+#[derive(Serialize)]
+struct DocumentJson<'a, T> {
+    format: u32,
+    #[serde(flatten)]
+    fields: &'a T,
+    #[serde(flatten)]
+    problems: Option<ProblemsJson<'a>>,
+}
+
+impl<'a, T> DocumentJson<'a, T> {
+    fn new(fields: &'a T) -> Self {
+        DocumentJson {
+            format: FORMAT,
+            fields,
+            problems: None,
+        }
+    }
+}
+
+/// Writes a document on one line, without problems of the configuration.
+pub(super) fn write_json(out: &mut impl Write, fields: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &DocumentJson::new(fields))?;
+    writeln!(out)
+}
+
+/// Like [`write_json`], but indented.
+pub(super) fn write_json_pretty(out: &mut impl Write, fields: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &DocumentJson::new(fields))?;
+    writeln!(out)
+}
+
+/// Like [`write_json`], but with the problems of the configuration.
+pub(super) fn write_with_problems(
+    out: &mut impl Write,
+    fields: &impl Serialize,
+    project: &Project,
+    problems: &Problems,
+) -> io::Result<()> {
+    let document = DocumentJson {
+        problems: Some(ProblemsJson::new(problems, project)),
+        ..DocumentJson::new(fields)
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// The problems of the configuration.
 #[derive(Serialize)]
 pub(super) struct ProblemsJson<'a> {
     /// Whether there are no problems except warnings.
@@ -207,25 +255,19 @@ pub fn write_problems(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct UnfilledJson<'a> {
-        format: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         refused: Option<&'a Refusal>,
         #[serde(flatten)]
         document: JsonDocument,
         #[serde(flatten)]
         since: Option<UnknownSinceJson>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     let document = UnfilledJson {
-        format: FORMAT,
         refused,
         document,
         since: is_about_changes.then(UnknownSinceJson::default),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }
 
 /// Writes that a project is valid: the output of `orch validate`.
@@ -234,23 +276,16 @@ pub fn write_validation(
     project: &Project,
     problems: &Problems,
 ) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct ValidationJson<'a> {
-        format: u32,
-        stacks: Vec<PathJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
-    }
     let stacks = project.stacks.iter();
-    let document = ValidationJson {
-        format: FORMAT,
-        stacks: stacks
-            .map(|(_, stack)| PathJson::new(&stack.path))
-            .collect(),
-        problems: ProblemsJson::new(problems, project),
-    };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    let stacks: Vec<_> = stacks
+        .map(|(_, stack)| PathJson::new(&stack.path))
+        .collect();
+    write_with_problems(
+        out,
+        &BTreeMap::from([("stacks", stacks)]),
+        project,
+        problems,
+    )
 }
 
 /// The name of a stack; only an instance has a directory and a key.

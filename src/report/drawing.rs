@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::changes::SinceJson;
-use super::document::{FORMAT, PathJson, ProblemsJson};
+use super::document::{PathJson, write_with_problems};
 use super::json::OriginJson;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
@@ -189,14 +189,11 @@ pub fn write_graph_json(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct GraphJson<'a> {
-        format: u32,
         #[serde(flatten)]
         since: Option<SinceJson<'a>>,
         stacks: Vec<PathJson<'a>>,
         nodes: Vec<NodeJson<'a>>,
         edges: Vec<EdgeJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     #[derive(Serialize)]
     struct NodeJson<'a> {
@@ -237,22 +234,15 @@ pub fn write_graph_json(
     let edges = drawing.arrows.iter().map(|arrow| EdgeJson {
         from: drawing.id(&arrow.from),
         to: drawing.id(&arrow.to),
-        origins: arrow
-            .origins
-            .iter()
-            .map(|origin| OriginJson::new(origin, &drawing.project.sources))
-            .collect(),
+        origins: OriginJson::all(&arrow.origins, &drawing.project.sources),
         via: arrow.via.iter().map(|&stack| drawing.path(stack)).collect(),
         cycle: arrow.in_cycle,
     });
     let document = GraphJson {
-        format: FORMAT,
         since: drawing.selection.since().map(SinceJson::new),
         stacks: stacks.collect(),
         nodes: nodes.collect(),
         edges: edges.collect(),
-        problems: ProblemsJson::new(problems, drawing.project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, drawing.project, problems)
 }

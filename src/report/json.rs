@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use super::changes::SinceJson;
-use super::document::{FORMAT, PathJson, ProblemsJson};
+use super::document::{PathJson, write_with_problems};
 use super::missing::MissingJson;
 use super::reasons::{ReasonJson, reason_json};
 use super::rules::RulesJson;
@@ -72,6 +72,11 @@ impl<'a> OriginJson<'a> {
             line,
         }
     }
+
+    pub(super) fn all(origins: &[Origin], sources: &'a Sources) -> Vec<Self> {
+        let origins = origins.iter();
+        origins.map(|it| OriginJson::new(it, sources)).collect()
+    }
 }
 
 fn strings<T>(list: &[Spanned<T>], text: impl Fn(&T) -> &str) -> Vec<&str> {
@@ -80,15 +85,12 @@ fn strings<T>(list: &[Spanned<T>], text: impl Fn(&T) -> &str) -> Vec<&str> {
 
 #[derive(Serialize)]
 struct ListJson<'a, T> {
-    format: u32,
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
     stacks: T,
     /// The recorded stacks that this commit lacks, if `--status` selects them.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<Vec<MissingJson<'a>>>,
-    #[serde(flatten)]
-    problems: ProblemsJson<'a>,
 }
 
 /// The output of `orch list`.
@@ -182,7 +184,6 @@ pub fn write_list(
         }
     };
     let document = ListJson {
-        format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: StreamedStacks(listed, stack_json),
         missing: statuses.map(|_| {
@@ -191,10 +192,8 @@ pub fn write_list(
                 .map(|(path, stack)| MissingJson::new(path, stack))
                 .collect()
         }),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }
 
 /// Writes removed stacks, in a list without any others.
@@ -205,25 +204,18 @@ pub fn write_removed(
     since: &Baseline,
 ) -> io::Result<()> {
     let document = ListJson {
-        format: FORMAT,
         since: Some(SinceJson::new(since)),
         stacks: [(); 0],
         missing: None,
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }
 
 fn predecessor_json<'a>(predecessor: &RelatedStack, project: &'a Project) -> PredecessorJson<'a> {
     let path = |stack: StackIndex| project.stacks[stack].path.as_str();
     PredecessorJson {
         path: path(predecessor.stack),
-        origins: predecessor
-            .origins
-            .iter()
-            .map(|origin| OriginJson::new(origin, &project.sources))
-            .collect(),
+        origins: OriginJson::all(&predecessor.origins, &project.sources),
         via: predecessor.via.iter().map(|&stack| path(stack)).collect(),
     }
 }
@@ -247,12 +239,9 @@ pub fn write_environments(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct EnvironmentListJson<'a> {
-        format: u32,
         #[serde(flatten)]
         since: Option<SinceJson<'a>>,
         stacks: Vec<EnvironmentJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     #[derive(Serialize)]
     struct EnvironmentJson<'a> {
@@ -305,11 +294,8 @@ pub fn write_environments(
             .collect(),
     });
     let document = EnvironmentListJson {
-        format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: stacks.collect(),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::document::{FORMAT, ProblemsJson};
+use super::document::write_with_problems;
 use super::state::{columns, entry_lines};
 use crate::change::{MissingStack, ProvenRemoval, RemovedBy};
 use crate::git::CommitId;
@@ -220,11 +220,8 @@ pub fn write_missing_json(
     }
     #[derive(Serialize)]
     struct DocumentJson<'a> {
-        format: u32,
         stacks: [(); 0],
         missing: Vec<RecordedJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     let missing = stories.iter().map(|story| {
         let outlook = &story.outlook;
@@ -239,11 +236,8 @@ pub fn write_missing_json(
         }
     });
     let document = DocumentJson {
-        format: FORMAT,
         stacks: [],
         missing: missing.collect(),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }

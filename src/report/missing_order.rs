@@ -1,10 +1,11 @@
 //! The order that the data of stacks asks for, and that the project lacks.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::document::{FORMAT, ProblemsJson};
+use super::document::write_with_problems;
 use super::why::UsedJson;
 use crate::printable::printable;
 use crate::project::{Problems, Project};
@@ -47,14 +48,6 @@ pub fn write_missing_order(
 }
 
 #[derive(Serialize)]
-struct MissingOrderJson<'a> {
-    format: u32,
-    stacks: Vec<StackJson<'a>>,
-    #[serde(flatten)]
-    problems: ProblemsJson<'a>,
-}
-
-#[derive(Serialize)]
 struct StackJson<'a> {
     path: &'a str,
     after: Vec<SourceJson<'a>>,
@@ -87,11 +80,11 @@ pub fn write_missing_order_json(
             })
             .collect(),
     });
-    let document = MissingOrderJson {
-        format: FORMAT,
-        stacks: stacks.collect(),
-        problems: ProblemsJson::new(problems, project),
-    };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    let stacks: Vec<StackJson> = stacks.collect();
+    write_with_problems(
+        out,
+        &BTreeMap::from([("stacks", stacks)]),
+        project,
+        problems,
+    )
 }

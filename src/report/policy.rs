@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::document::{FORMAT, ProblemsJson};
+use super::document::{ProblemsJson, write_json_pretty};
 use crate::path::StackPath;
 use crate::policy::{Dialect, PolicyOutput, Problem};
 use crate::printable::printable;
@@ -35,18 +35,16 @@ pub fn write_policies(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Document<'a> {
-        format: u32,
         #[serde(flatten)]
         problems: ProblemsJson<'a>,
         policies: &'a [ValidPolicy<'a>],
     }
     if is_json {
         let document = Document {
-            format: FORMAT,
             problems: ProblemsJson::new(problems, project),
             policies,
         };
-        return write_json(out, &document);
+        return write_json_pretty(out, &document);
     }
     for policy in policies {
         let plural = |number: usize, thing: &str| match number {
@@ -81,7 +79,6 @@ pub fn write_answer(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct Answered<'a> {
-        format: u32,
         file: &'a str,
         rego: Dialect,
         trigger: &'a BTreeSet<String>,
@@ -92,7 +89,6 @@ pub fn write_answer(
     }
     #[derive(Serialize)]
     struct Failed<'a> {
-        format: u32,
         file: &'a str,
         rego: Dialect,
         problem: ShownProblem<'a>,
@@ -108,7 +104,6 @@ pub fn write_answer(
     let answer = match (answer, is_json) {
         (Ok(answer), true) => {
             let answered = Answered {
-                format: FORMAT,
                 file,
                 rego: dialect,
                 trigger: &answer.trigger,
@@ -117,11 +112,10 @@ pub fn write_answer(
                 sample: answer.sample,
                 prints: &answer.prints,
             };
-            return write_json(out, &answered);
+            return write_json_pretty(out, &answered);
         }
         (Err(problem), true) => {
             let failed = Failed {
-                format: FORMAT,
                 file,
                 rego: dialect,
                 problem: ShownProblem {
@@ -130,7 +124,7 @@ pub fn write_answer(
                     column: problem.place.map(|(_, column)| column),
                 },
             };
-            return write_json(out, &failed);
+            return write_json_pretty(out, &failed);
         }
         (Ok(answer), false) => answer,
         (Err(_), false) => return Ok(()),
@@ -155,9 +149,4 @@ pub fn write_answer(
         writeln!(out, "nothing follows")?;
     }
     Ok(())
-}
-
-fn write_json(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
-    writeln!(out)
 }

@@ -8,7 +8,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef as _;
 use serde::Serialize;
 
-use super::document::FORMAT;
+use super::document::write_json_pretty;
 use crate::path::StackPath;
 use crate::printable::printable;
 
@@ -103,7 +103,6 @@ impl PolicyGraph {
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Document<'a> {
-            format: u32,
             arrows: &'a [PolicyArrow],
             loops: Vec<Vec<&'a PolicyArrow>>,
         }
@@ -112,12 +111,10 @@ impl PolicyGraph {
             .iter()
             .map(|chain| chain.iter().map(|&arrow| &self.arrows[arrow]).collect());
         let document = Document {
-            format: FORMAT,
             arrows: &self.arrows,
             loops: loops.collect(),
         };
-        serde_json::to_writer_pretty(&mut *out, &document)?;
-        writeln!(out)
+        write_json_pretty(out, &document)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The results of the tests of policies.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::document::FORMAT;
+use super::document::write_json_pretty;
 use crate::policy::Problem;
 use crate::printable::printable;
 
@@ -88,11 +89,6 @@ pub fn write_tests(out: &mut impl Write, is_json: bool, tests: &[TestLine]) -> i
 
 fn write_json(out: &mut impl Write, tests: &[TestLine]) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Document<'a> {
-        format: u32,
-        tests: Vec<Test<'a>>,
-    }
-    #[derive(Serialize)]
     struct Test<'a> {
         file: &'a str,
         line: u32,
@@ -118,10 +114,6 @@ fn write_json(out: &mut impl Write, tests: &[TestLine]) -> io::Result<()> {
         },
         prints: &test.prints,
     });
-    let document = Document {
-        format: FORMAT,
-        tests: tests.collect(),
-    };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    let tests: Vec<Test> = tests.collect();
+    write_json_pretty(out, &BTreeMap::from([("tests", tests)]))
 }

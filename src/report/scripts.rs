@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::document::{FORMAT, ProblemsJson};
+use super::document::write_with_problems;
 use crate::language::syntax::{Expr, ExprKind};
 use crate::path::ProjectPath;
 use crate::printable::printable;
@@ -46,13 +46,7 @@ pub fn write_scripts(
 ) -> io::Result<()> {
     for (title, (PlacedScript { directory, block }, n_others)) in listed(project, directory) {
         let mut text = format!("{title}\n");
-        texts(
-            project,
-            "  ",
-            block.name.as_ref(),
-            block.description.as_ref(),
-            &mut text,
-        );
+        texts(project, "  ", [&block.name, &block.description], &mut text);
         text += &format!("  Defined at {}\n", printable(directory.as_str()));
         if n_others > 0 {
             text += &format!("    (+{n_others} more)\n");
@@ -66,8 +60,7 @@ pub fn write_scripts(
 fn texts(
     project: &Project,
     indent: &str,
-    name: Option<&Expr>,
-    description: Option<&Expr>,
+    [name, description]: [&Option<Expr>; 2],
     text: &mut String,
 ) {
     for (title, expr) in [("Name", name), ("Description", description)] {
@@ -87,13 +80,7 @@ pub fn write_script_info(
     for ShownScript { script, stacks } in shown {
         let block = script.block;
         let mut text = format!("Definition: {}\n", printable(&range(project, block)));
-        texts(
-            project,
-            "",
-            block.name.as_ref(),
-            block.description.as_ref(),
-            &mut text,
-        );
+        texts(project, "", [&block.name, &block.description], &mut text);
         text += if stacks.is_empty() {
             "Stacks: (none)\n"
         } else {
@@ -105,13 +92,7 @@ pub fn write_script_info(
         }
         text += "Jobs:\n";
         for job in &block.jobs {
-            texts(
-                project,
-                "  ",
-                job.name.as_ref(),
-                job.description.as_ref(),
-                &mut text,
-            );
+            texts(project, "  ", [&job.name, &job.description], &mut text);
             for (number, command) in commands(project, job).iter().enumerate() {
                 let mark = if number == 0 { '*' } else { ' ' };
                 text += &format!("  {mark} {}\n", printable(command));
@@ -224,8 +205,7 @@ impl Tree<'_> {
             texts(
                 project,
                 &before,
-                block.name.as_ref(),
-                block.description.as_ref(),
+                [&block.name, &block.description],
                 &mut text,
             );
             write!(out, "{text}")?;
@@ -248,14 +228,6 @@ impl Tree<'_> {
         }
         Ok(())
     }
-}
-
-#[derive(Serialize)]
-struct ScriptsJson<'a> {
-    format: u32,
-    scripts: Vec<ScriptJson<'a>>,
-    #[serde(flatten)]
-    problems: ProblemsJson<'a>,
 }
 
 /// Expressions are as written, and plain strings without quotes.
@@ -351,11 +323,6 @@ fn write_json(
     problems: &Problems,
     scripts: Vec<ScriptJson<'_>>,
 ) -> io::Result<()> {
-    let document = ScriptsJson {
-        format: FORMAT,
-        scripts,
-        problems: ProblemsJson::new(problems, project),
-    };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    let document = BTreeMap::from([("scripts", scripts)]);
+    write_with_problems(out, &document, project, problems)
 }

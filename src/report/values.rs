@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::changes::SinceJson;
-use super::document::{FORMAT, PathJson, ProblemsJson};
+use super::document::{PathJson, write_with_problems};
 use crate::language::value::{Value, to_json};
 use crate::path::ProjectPath;
 use crate::project::inspected::{GlobalState, InspectedGlobal};
@@ -47,13 +47,10 @@ pub fn write_evaluation(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct EvaluationJson<'a> {
-        format: u32,
         path: &'a str,
         /// The stack, if the directory is one.
         stacks: Vec<PathJson<'a>>,
         expressions: Vec<ExpressionJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     #[derive(Serialize)]
     struct ExpressionJson<'a> {
@@ -64,7 +61,6 @@ pub fn write_evaluation(
     let expressions = evaluation.expressions.iter();
     let stack = evaluation.stack.map(|stack| &project.stacks[stack]);
     let document = EvaluationJson {
-        format: FORMAT,
         path: evaluation.directory.as_str(),
         stacks: stack
             .map(|stack| PathJson::new(&stack.path))
@@ -77,10 +73,8 @@ pub fn write_evaluation(
                 value: expression.value.and_then(raw),
             })
             .collect(),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }
 
 /// Writes the globals of stacks.
@@ -93,12 +87,9 @@ pub fn write_globals(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct GlobalsListJson<'a> {
-        format: u32,
         #[serde(flatten)]
         since: Option<SinceJson<'a>>,
         stacks: Vec<GlobalsJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     #[derive(Serialize)]
     struct GlobalsJson<'a> {
@@ -149,11 +140,8 @@ pub fn write_globals(
             .collect(),
     });
     let document = GlobalsListJson {
-        format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: stacks.collect(),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }

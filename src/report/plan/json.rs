@@ -15,12 +15,11 @@ use crate::plan::{
     Plan, PlannedFollowUps, RelaxedConstraint, RequestedOptions, Totals, UnplannedRemovals,
 };
 use crate::project::{Problems, Project};
-use crate::report::document::{FORMAT, PathJson, ProblemsJson};
+use crate::report::document::{PathJson, write_with_problems};
 use crate::run::evaluated::PolicyProblem;
 
 #[derive(Serialize)]
 struct PlanJson<'a> {
-    format: u32,
     id: &'a str,
     mode: PlanMode,
     options: &'a RequestedOptions,
@@ -46,8 +45,6 @@ struct PlanJson<'a> {
     /// Left out if policies are off.
     #[serde(skip_serializing_if = "Option::is_none")]
     followups: Option<FollowUpsJson<'a>>,
-    #[serde(flatten)]
-    problems: ProblemsJson<'a>,
 }
 
 /// The follow-ups if the apply succeeds.
@@ -136,7 +133,6 @@ pub fn write_plan_json(
 ) -> io::Result<()> {
     let totals = plan.totals();
     let document = PlanJson {
-        format: FORMAT,
         id: &plan.id,
         mode: plan.mode,
         options: &plan.options,
@@ -168,10 +164,8 @@ pub fn write_plan_json(
         totals,
         removals: plan.removals,
         followups: plan.followups.as_ref().map(followups_json),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }
 
 fn followups_json(followups: &PlannedFollowUps) -> FollowUpsJson<'_> {

@@ -1,5 +1,6 @@
 //! Recorded runs as JSON.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -10,13 +11,7 @@ use crate::record::journal::{
     Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, EvaluatedTurn, FailureRecord,
     Header, StackState, Stop,
 };
-use crate::report::document::FORMAT;
-
-#[derive(Serialize)]
-struct RunListJson<'a> {
-    format: u32,
-    runs: Vec<ListedJson<'a>>,
-}
+use crate::report::document::{FORMAT, write_json_pretty};
 
 #[derive(Serialize)]
 struct ListedJson<'a> {
@@ -64,17 +59,12 @@ pub fn write_runs_json(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<(
             problem: Some(error.to_string()),
         },
     });
-    let list = RunListJson {
-        format: FORMAT,
-        runs: runs.collect(),
-    };
-    serde_json::to_writer_pretty(&mut *out, &list)?;
-    writeln!(out)
+    let runs: Vec<ListedJson> = runs.collect();
+    write_json_pretty(out, &BTreeMap::from([("runs", runs)]))
 }
 
 #[derive(Serialize)]
 struct RunJson<'a> {
-    format: u32,
     id: &'a str,
     state: &'static str,
     /// The exit status of `orch`.
@@ -140,7 +130,6 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     });
     let finished = record.finished.as_ref();
     let document = RunJson {
-        format: FORMAT,
         id: &record.header.run,
         state: run.state.word(),
         status: finished.map(|finished| finished.status),
@@ -152,15 +141,13 @@ pub fn write_run_json(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
         stacks: stacks.collect(),
         evaluated: &record.evaluated,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    write_json_pretty(out, &document)
 }
 
 /// Writes why the turns of a stack in a run followed others.
 pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> io::Result<()> {
     #[derive(Serialize)]
     struct CausesJson<'a> {
-        format: u32,
         run: &'a str,
         path: &'a str,
         /// How the stack ended, in a word.
@@ -171,33 +158,18 @@ pub fn write_causes_json(out: &mut impl Write, run: &ShownRun, stack: &str) -> i
     let shown = run.stacks().find(|shown| shown.record.path == stack);
     let turns: Vec<Followed<'_>> = Causes::new(run).of(stack);
     let document = CausesJson {
-        format: FORMAT,
         run: &run.record.header.run,
         path: stack,
         state: shown.map(super::ShownStack::outcome),
         turns: turns.iter().map(AnsweredJson::from).collect(),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    writeln!(out)
+    write_json_pretty(out, &document)
 }
 
 /// Writes that a run or a stack of it is unknown, in place of its causes and in the form of other
 /// refusals.
 pub fn write_causes_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
-    let document = serde_json::json!({
-        "format": FORMAT,
-        "refused": { "problem": problem, "command": null },
-        "stacks": [],
-        "valid": true,
-        "diagnostics": [],
-        "errors": [],
-        "run": null,
-        "path": null,
-        "state": null,
-        "turns": [],
-    });
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_refusal(out, problem, &["turns"], &["run", "path", "state"])
 }
 
 /// Writes that there is no such run, or no run to list, in the form of other refusals.
@@ -205,6 +177,20 @@ pub fn write_run_refusal_json(
     out: &mut impl Write,
     problem: &str,
     is_list: bool,
+) -> io::Result<()> {
+    if is_list {
+        write_refusal(out, problem, &["runs"], &[])
+    } else {
+        write_refusal(out, problem, &["stops"], &RUN_VALUES)
+    }
+}
+
+/// Writes a refusal with these empty lists and these values, which are null.
+fn write_refusal(
+    out: &mut impl Write,
+    problem: &str,
+    lists: &[&str],
+    values: &[&str],
 ) -> io::Result<()> {
     let mut document = serde_json::json!({
         "format": FORMAT,
@@ -214,13 +200,11 @@ pub fn write_run_refusal_json(
         "diagnostics": [],
         "errors": [],
     });
-    if is_list {
-        document["runs"] = serde_json::json!([]);
-    } else {
-        document["stops"] = serde_json::json!([]);
-        for field in RUN_VALUES {
-            document[field] = serde_json::Value::Null;
-        }
+    for list in lists {
+        document[list] = serde_json::json!([]);
+    }
+    for value in values {
+        document[value] = serde_json::Value::Null;
     }
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

@@ -1,12 +1,12 @@
 //! The history of the document.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::Serialize;
-
-use super::{columns, json, or_dash};
+use super::{columns, or_dash};
 use crate::duration::local_time;
 use crate::printable::printable;
+use crate::report::document::write_json;
 use crate::state::document::{self, Document};
 
 /// How many stacks of each kind the text names.
@@ -73,10 +73,6 @@ fn first_of(names: &[&String], number: usize) -> String {
 
 /// Writes the history as JSON, the newest write first.
 pub fn write_history_json(out: &mut impl Write, document: &Document) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct HistoryJson<'a> {
-        history: Vec<&'a document::Write>,
-    }
-    let history = document.history.iter().rev().collect();
-    json(out, &HistoryJson { history })
+    let history: Vec<_> = document.history.iter().rev().collect();
+    write_json(out, &BTreeMap::from([("history", history)]))
 }

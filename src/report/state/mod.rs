@@ -4,6 +4,7 @@ mod history;
 mod recorded;
 mod written;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ pub use self::recorded::{StateList, write_recorded, write_recorded_json};
 pub use self::written::{DocumentChange, Written, write_written, write_written_json};
 use crate::duration::local_time;
 use crate::printable::printable;
-use crate::report::document::FORMAT;
+use crate::report::document::write_json;
 use crate::selection::recorded::dependencies;
 use crate::state::cfngin::CfnginGraph;
 use crate::state::document::{AttemptOutcome, Document, Entry};
@@ -39,18 +40,6 @@ pub struct ShownState {
 pub struct RecordedGraph {
     pub address: String,
     pub document: Document,
-}
-
-fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Numbered<'a, T> {
-        format: u32,
-        #[serde(flatten)]
-        value: &'a T,
-    }
-    let format = FORMAT;
-    serde_json::to_writer(&mut *out, &Numbered { format, value })?;
-    writeln!(out)
 }
 
 /// Writes lines in columns; the last column is not padded.
@@ -166,15 +155,13 @@ pub fn write_state_json(out: &mut impl Write, shown: &ShownState) -> io::Result<
         backups: Vec<u64>,
         document: &'a Document,
     }
-    json(
-        out,
-        &StateJson {
-            address: &shown.address,
-            heard: shown.heard,
-            backups: shown.backups.iter().map(|it| it.serial).collect(),
-            document: &shown.document,
-        },
-    )
+    let state = StateJson {
+        address: &shown.address,
+        heard: shown.heard,
+        backups: shown.backups.iter().map(|it| it.serial).collect(),
+        document: &shown.document,
+    };
+    write_json(out, &state)
 }
 
 fn has_failed(entry: &Entry) -> bool {
@@ -282,7 +269,7 @@ pub fn write_entry_json(out: &mut impl Write, key: &str, entry: &Entry) -> io::R
         #[serde(flatten)]
         entry: &'a Entry,
     }
-    json(out, &EntryJson { path: key, entry })
+    write_json(out, &EntryJson { path: key, entry })
 }
 
 /// Returns the serial of a backup, and whether it is abandoned.
@@ -307,18 +294,12 @@ pub fn write_backups_json(out: &mut impl Write, backups: &[Backup]) -> io::Resul
         serial: u64,
         abandoned: bool,
     }
-    #[derive(Serialize)]
-    struct BackupsJson {
-        backups: Vec<BackupJson>,
-    }
-    let backups = backups
-        .iter()
-        .map(|backup| BackupJson {
-            serial: backup.serial,
-            abandoned: backup.is_abandoned,
-        })
-        .collect();
-    json(out, &BackupsJson { backups })
+    let backups = backups.iter().map(|backup| BackupJson {
+        serial: backup.serial,
+        abandoned: backup.is_abandoned,
+    });
+    let backups: Vec<BackupJson> = backups.collect();
+    write_json(out, &BTreeMap::from([("backups", backups)]))
 }
 
 /// Writes the graph of the recorded stacks as JSON, with the direct predecessors of each.
@@ -349,7 +330,7 @@ pub fn write_recorded_graph_json(out: &mut impl Write, graph: &RecordedGraph) ->
         serial: document.serial,
         stacks: stacks.collect(),
     };
-    json(out, &graph)
+    write_json(out, &graph)
 }
 
 /// Writes the graph in the format of `CFNgin`.
@@ -360,8 +341,6 @@ pub fn write_cfngin_graph(out: &mut impl Write, graph: &CfnginGraph) -> io::Resu
 
 /// Writes the refusal of an `orch state` command as JSON.
 pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
-    json(
-        out,
-        &serde_json::json!({ "refused": { "problem": problem, "command": null } }),
-    )
+    let refused = serde_json::json!({ "refused": { "problem": problem, "command": null } });
+    write_json(out, &refused)
 }

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{columns, json, or_dash, short};
+use super::{columns, or_dash, short};
 use crate::change::StackStatus;
 use crate::duration::local_time;
 use crate::printable::printable;
+use crate::report::document::write_json;
 use crate::report::status::why_text;
 use crate::state::document::{Document, Entry};
 
@@ -75,13 +76,11 @@ pub fn write_recorded_json(out: &mut impl Write, list: &StateList) -> io::Result
             entry,
         }
     });
-    json(
-        out,
-        &ListJson {
-            address: &list.address,
-            lineage: &list.document.lineage,
-            serial: list.document.serial,
-            stacks: stacks.collect(),
-        },
-    )
+    let list = ListJson {
+        address: &list.address,
+        lineage: &list.document.lineage,
+        serial: list.document.serial,
+        stacks: stacks.collect(),
+    };
+    write_json(out, &list)
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::json;
 use crate::printable::printable;
+use crate::report::document::write_json;
 
 /// The change that a command has made, or would make.
 #[derive(Debug, Serialize)]
@@ -66,5 +66,5 @@ pub fn write_written(out: &mut impl Write, written: &Written) -> io::Result<()> 
 }
 
 pub fn write_written_json(out: &mut impl Write, written: &Written) -> io::Result<()> {
-    json(out, written)
+    write_json(out, written)
 }

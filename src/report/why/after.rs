@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
-use crate::report::document::{FORMAT, PathJson, ProblemsJson};
+use crate::report::document::{PathJson, write_with_problems};
 use crate::report::json::OriginJson;
 use crate::report::reasons::origins_text;
 use crate::selection::why::ChainLink;
@@ -74,7 +74,6 @@ pub fn write_why_after_json(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct WhyAfterJson<'a> {
-        format: u32,
         /// Both stacks.
         stacks: [PathJson<'a>; 2],
         path: &'a str,
@@ -83,8 +82,6 @@ pub fn write_why_after_json(
         runs_before: bool,
         /// From the stack to the other one, or the other way round if it runs before that.
         chain: Vec<LinkJson<'a>>,
-        #[serde(flatten)]
-        problems: ProblemsJson<'a>,
     }
     #[derive(Serialize)]
     struct LinkJson<'a> {
@@ -107,15 +104,12 @@ pub fn write_why_after_json(
     };
     let links = chain.as_ref().or(reverse.as_ref());
     let document = WhyAfterJson {
-        format: FORMAT,
         stacks: [*later, *earlier].map(|stack| PathJson::new(&project.stacks[stack].path)),
         path: ordered.path(*later),
         after: ordered.path(*earlier),
         runs_after: chain.is_some(),
         runs_before: reverse.is_some(),
         chain: links.into_iter().flatten().map(link).collect(),
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }

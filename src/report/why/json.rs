@@ -10,7 +10,7 @@ use crate::change::trigger::Trigger;
 use crate::project::Problems;
 use crate::project::stack::{StackIndex, StackUse};
 use crate::report::changes::{InputJson, SinceJson, TriggerJson, UseJson};
-use crate::report::document::{FORMAT, PathJson, ProblemsJson};
+use crate::report::document::{PathJson, write_with_problems};
 use crate::report::json::OriginJson;
 use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
 use crate::report::released::ReleasedJson;
@@ -22,7 +22,6 @@ use crate::source::Sources;
 
 #[derive(Serialize)]
 struct WhyJson<'a> {
-    format: u32,
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
     /// The stacks that the path names.
@@ -33,8 +32,6 @@ struct WhyJson<'a> {
     /// The explanation of each instance, if the path names several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     instances: Vec<StoryJson<'a>>,
-    #[serde(flatten)]
-    problems: ProblemsJson<'a>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +137,6 @@ pub fn write_why_json(
     };
     let mut told: Vec<StoryJson<'_>> = stories.iter().map(story_json).collect();
     let document = WhyJson {
-        format: FORMAT,
         since: selection.since().map(SinceJson::new),
         stacks: stories
             .iter()
@@ -148,10 +144,8 @@ pub fn write_why_json(
             .collect(),
         only: told.pop_if(|_| stories.len() == 1),
         instances: told,
-        problems: ProblemsJson::new(problems, project),
     };
-    serde_json::to_writer(&mut *out, &document)?;
-    writeln!(out)
+    write_with_problems(out, &document, project, problems)
 }
 
 /// A use of data of another stack.
@@ -271,10 +265,7 @@ fn neighbours<'a>(
     let neighbour = |stack: StackIndex, origins: &[Origin], via: &[StackIndex]| NeighbourJson {
         path: path(stack),
         selected: selection.contains(stack),
-        origins: origins
-            .iter()
-            .map(|origin| OriginJson::new(origin, &project.sources))
-            .collect(),
+        origins: OriginJson::all(origins, &project.sources),
         via: via.iter().map(|&stack| path(stack)).collect(),
     };
     let direct = constraints
