@@ -25,10 +25,7 @@ pub(super) fn check(text: &str) -> Result<(), Problem> {
                     let message = format!(
                         "brackets are nested more than {MAX_DEPTH} deep; move the inner part to a rule of its own"
                     );
-                    return Err(Problem {
-                        place: Some((line, column)),
-                        message,
-                    });
+                    return Err(Problem::at((line, column), message));
                 }
             }
             ')' | ']' | '}' if is_code => depth = depth.saturating_sub(1),

@@ -22,6 +22,13 @@ impl Problem {
         }
     }
 
+    pub fn at(place: (u32, u32), message: impl Into<String>) -> Self {
+        Problem {
+            place: Some(place),
+            message: message.into(),
+        }
+    }
+
     /// Returns the problem as a printable message about this file: `a.rego:3:1: …`.
     pub fn in_file(&self, file: &str) -> String {
         let file = printable(file);

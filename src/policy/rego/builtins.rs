@@ -5,124 +5,24 @@
 
 use regorus::unstable::BUILTINS;
 
-/// The functions of the language that policies may call.
-const ALLOWED: [&str; 115] = [
-    "abs",
-    "array.concat",
-    "array.flatten",
-    "array.reverse",
-    "array.slice",
-    "base64.decode",
-    "base64.encode",
-    "base64.is_valid",
-    "base64url.decode",
-    "base64url.encode",
-    "base64url.encode_no_pad",
-    "bits.and",
-    "bits.negate",
-    "bits.or",
-    "bits.xor",
-    "ceil",
-    "concat",
-    "contains",
-    "count",
-    "crypto.hmac.md5",
-    "crypto.hmac.sha1",
-    "crypto.hmac.sha256",
-    "crypto.hmac.sha512",
-    "crypto.md5",
-    "crypto.sha1",
-    "crypto.sha256",
-    "endswith",
-    "floor",
-    "format_int",
-    "glob.match",
-    "glob.quote_meta",
-    "graph.reachable",
-    "graph.reachable_paths",
-    "hex.decode",
-    "hex.encode",
-    "indexof",
-    "indexof_n",
-    "intersection",
-    "is_array",
-    "is_boolean",
-    "is_null",
-    "is_number",
-    "is_object",
-    "is_set",
-    "is_string",
-    "json.filter",
-    "json.is_valid",
-    "json.marshal",
-    "json.patch",
-    "json.remove",
-    "json.unmarshal",
-    "lower",
-    "max",
-    "min",
-    "net.cidr_contains",
-    "net.cidr_expand",
-    "net.cidr_is_valid",
-    "numbers.range",
-    "numbers.range_step",
-    "object.filter",
-    "object.get",
-    "object.keys",
-    "object.remove",
-    "object.subset",
-    "object.union",
-    "object.union_n",
-    "print",
-    "product",
-    "regex.find_all_string_submatch_n",
-    "regex.find_n",
-    "regex.is_valid",
-    "regex.match",
-    "regex.replace",
-    "regex.split",
-    "regex.template_match",
-    "replace",
-    "round",
-    "semver.compare",
-    "semver.is_valid",
-    "set",
-    "sort",
-    "split",
-    "sprintf",
-    "startswith",
-    "strings.any_prefix_match",
-    "strings.any_suffix_match",
-    "strings.count",
-    "strings.replace_n",
-    "strings.reverse",
-    "substring",
-    "sum",
-    "time.clock",
-    "time.date",
-    "time.diff",
-    "time.format",
-    "time.parse_duration_ns",
-    "time.parse_rfc3339_ns",
-    "time.weekday",
-    "to_number",
-    "trace",
-    "trim",
-    "trim_left",
-    "trim_prefix",
-    "trim_right",
-    "trim_space",
-    "trim_suffix",
-    "type_name",
-    "union",
-    "upper",
-    "urlquery.decode",
-    "urlquery.decode_object",
-    "urlquery.encode",
-    "urlquery.encode_object",
-    "walk",
-    "yaml.is_valid",
-];
+/// The functions of the language that policies may call, in order.
+const ALLOWED: &str = "\
+    abs array.concat array.flatten array.reverse array.slice base64.decode base64.encode \
+    base64.is_valid base64url.decode base64url.encode base64url.encode_no_pad bits.and bits.negate \
+    bits.or bits.xor ceil concat contains count crypto.hmac.md5 crypto.hmac.sha1 crypto.hmac.sha256 \
+    crypto.hmac.sha512 crypto.md5 crypto.sha1 crypto.sha256 endswith floor format_int glob.match \
+    glob.quote_meta graph.reachable graph.reachable_paths hex.decode hex.encode indexof indexof_n \
+    intersection is_array is_boolean is_null is_number is_object is_set is_string json.filter \
+    json.is_valid json.marshal json.patch json.remove json.unmarshal lower max min \
+    net.cidr_contains net.cidr_expand net.cidr_is_valid numbers.range numbers.range_step \
+    object.filter object.get object.keys object.remove object.subset object.union object.union_n \
+    print product regex.find_all_string_submatch_n regex.find_n regex.is_valid regex.match \
+    regex.replace regex.split regex.template_match replace round semver.compare semver.is_valid set \
+    sort split sprintf startswith strings.any_prefix_match strings.any_suffix_match strings.count \
+    strings.replace_n strings.reverse substring sum time.clock time.date time.diff time.format \
+    time.parse_duration_ns time.parse_rfc3339_ns time.weekday to_number trace trim trim_left \
+    trim_prefix trim_right trim_space trim_suffix type_name union upper urlquery.decode \
+    urlquery.decode_object urlquery.encode urlquery.encode_object walk yaml.is_valid";
 
 /// The functions among them that the library lacks, with the numbers of their parameters.
 const ADDED: [(&str, usize); 8] = [
@@ -161,7 +61,7 @@ const DIFFERENT: &str = "has other results here than in OPA";
 
 /// Returns whether policies may call a function of the language.
 pub(super) fn is_allowed(name: &str) -> bool {
-    ALLOWED.contains(&name)
+    ALLOWED.split(' ').any(|allowed| allowed == name)
 }
 
 /// Returns how many arguments a function of the library has. One more is the pattern that its value has to match.
@@ -198,7 +98,7 @@ mod tests {
                 || ADDED.iter().any(|(added, _)| *added == name)
                 || ["print", "set"].contains(&name)
         };
-        let unknown: Vec<_> = ALLOWED.iter().filter(|name| !known(name)).collect();
+        let unknown: Vec<_> = ALLOWED.split(' ').filter(|name| !known(name)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

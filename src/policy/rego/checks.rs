@@ -2,12 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use regorus::unstable::{
-    AssignOp, Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span,
-};
+use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span};
 
 use super::functions::regexes;
-use super::walk::{comprehended, head_values, parts};
+use super::walk::{assignment, comprehended, function_name, head_values, parts, wildcard};
 use super::{builtins, references};
 use crate::policy::Problem;
 
@@ -210,18 +208,15 @@ impl<'m> Checker<'_> {
                 let given = std::mem::take(&mut uses.gives);
                 uses.needs.extend(given);
             }
-            Literal::Expr { expr, .. } => match &**expr {
-                Expr::AssignExpr {
-                    op: AssignOp::ColEq,
-                    lhs,
-                    rhs,
-                    ..
-                } => {
-                    self.expression(rhs, &mut uses)?;
-                    self.pattern(lhs, &mut uses);
+            Literal::Expr { expr, .. } => match (assignment(&statement.literal), &**expr) {
+                (Some((left, right)), _) => {
+                    self.expression(right, &mut uses)?;
+                    self.pattern(left, &mut uses);
                 }
-                Expr::AssignExpr { lhs, rhs, .. } => self.unified(lhs, rhs, bound, &mut uses)?,
-                other => self.expression(other, &mut uses)?,
+                (_, Expr::AssignExpr { lhs, rhs, .. }) => {
+                    self.unified(lhs, rhs, bound, &mut uses)?;
+                }
+                (_, other) => self.expression(other, &mut uses)?,
             },
         }
         Ok(uses)
@@ -362,8 +357,7 @@ impl<'m> Checker<'_> {
             let message = "a blank before `(` makes no call: write it without, or end the statement before with `;`";
             return Err(at(span, message.to_owned()));
         }
-        let mut name = String::new();
-        path(function, &mut name);
+        let name = function_name(function);
         let position = match &name[..] {
             "regex.match"
             | "regex.find_n"
@@ -452,30 +446,5 @@ fn unsafe_variable(variable: &Span) -> Problem {
 }
 
 fn at(span: &Span, message: String) -> Problem {
-    Problem {
-        place: Some((span.line, span.col)),
-        message,
-    }
-}
-
-/// Returns where `_` is in an expression, outside of comprehensions.
-fn wildcard(expression: &Expr) -> Option<&Span> {
-    match expression {
-        Expr::Var { span, .. } => (span.text() == "_").then_some(span),
-        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => None,
-        _ => parts(expression).into_iter().find_map(wildcard),
-    }
-}
-
-/// Writes the name of a function.
-pub(super) fn path(function: &Expr, name: &mut String) {
-    match function {
-        Expr::Var { span, .. } => name.push_str(span.text()),
-        Expr::RefDot { refr, field, .. } => {
-            path(refr, name);
-            name.push('.');
-            name.push_str(field.0.text());
-        }
-        _ => {}
-    }
+    Problem::at((span.line, span.col), message)
 }

@@ -13,11 +13,10 @@ use regorus::unstable::{
 };
 
 use super::builtins;
-use super::checks::path;
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use super::input_stacks::{FUNCTION, NUMBERS, VOLATILE};
 use super::references::{declared, names, pattern_names};
-use super::walk::{self, Walker, parts};
+use super::walk::{self, Walker, assignment, function_name, parts};
 
 /// Returns the text of a module that looks stacks up, or `None` if it looks for none.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
@@ -85,9 +84,7 @@ impl<'m> Walker<'m> for Queries<'m> {
 
     fn expression(&mut self, expression: &'m Expr) {
         if let Expr::Call { fcn, .. } = expression {
-            let mut name = String::new();
-            path(fcn, &mut name);
-            self.replaces_or_prints |= matches!(name.as_str(), "print" | "trace");
+            self.replaces_or_prints |= matches!(&*function_name(fcn), "print" | "trace");
         }
         walk::expression(self, expression);
     }
@@ -313,8 +310,7 @@ impl Reader<'_> {
             Expr::Var { span, .. } => self.is_known(span.text()),
             Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Array { .. } => are_known(),
             Expr::Call { fcn, .. } => {
-                let mut name = String::new();
-                path(fcn, &mut name);
+                let name = function_name(fcn);
                 let root = name.split('.').next().unwrap_or_default();
                 builtins::is_allowed(&name) && !self.names.contains(root) && are_known()
             }
@@ -332,16 +328,10 @@ fn taken(statement: &LiteralStmt) -> Option<&str> {
             collection,
             ..
         } => (variable(value)?, &**collection),
-        Literal::Expr { expr, .. } => match &**expr {
-            Expr::AssignExpr {
-                op: AssignOp::ColEq,
-                lhs,
-                rhs,
-                ..
-            } => (variable(lhs)?, each(rhs)?),
-            _ => return None,
-        },
-        _ => return None,
+        other => {
+            let (name, each_of) = assignment(other)?;
+            (variable(name)?, each(each_of)?)
+        }
     };
     (is_stacks(collection) && name != "_").then_some(name)
 }
@@ -362,22 +352,15 @@ fn stack_number(expression: &Expr) -> Option<&str> {
 
 /// Returns the name and the number of a stack in `s := input.stacks[i]`.
 fn numbered_stack(statement: &LiteralStmt) -> Option<(&str, &str)> {
-    match &statement.literal {
-        Literal::Expr { expr, .. } => match &**expr {
-            Expr::AssignExpr {
-                op: AssignOp::ColEq,
-                lhs,
-                rhs,
-                ..
-            } => Some((variable(lhs)?, stack_number(rhs)?)),
-            _ => None,
-        },
-        _ => None,
-    }
+    let (name, stack) = assignment(&statement.literal)?;
+    Some((variable(name)?, stack_number(stack)?))
 }
 
 /// Returns the variable of the number of a stack, if a statement goes through the stacks before anything else.
 fn number_in(statement: &LiteralStmt) -> Option<&str> {
+    if let Some((_, given)) = assignment(&statement.literal) {
+        return stack_number(given).or_else(|| number_of_field(given));
+    }
     match &statement.literal {
         Literal::SomeIn {
             key: None,
@@ -385,11 +368,6 @@ fn number_in(statement: &LiteralStmt) -> Option<&str> {
             ..
         } => number_of_field(collection),
         Literal::Expr { expr, .. } => match &**expr {
-            Expr::AssignExpr {
-                op: AssignOp::ColEq,
-                rhs,
-                ..
-            } => stack_number(rhs).or_else(|| number_of_field(rhs)),
             Expr::BoolExpr { lhs, rhs, .. } | Expr::AssignExpr { lhs, rhs, .. } => {
                 number_of_field(lhs).or_else(|| number_of_field(rhs))
             }
@@ -482,19 +460,7 @@ fn each_of<'q>(name: &str, stack: Stack, query: &'q Query) -> Option<&'q str> {
 
 /// Returns what a statement of a query gives a variable by `:=`.
 fn assigned<'q>(name: &str, query: &'q Query) -> Option<&'q Expr> {
-    let mut given = query.stmts.iter().filter_map(|statement| {
-        let Literal::Expr { expr, .. } = &statement.literal else {
-            return None;
-        };
-        match &**expr {
-            Expr::AssignExpr {
-                op: AssignOp::ColEq,
-                lhs,
-                rhs,
-                ..
-            } if variable(lhs) == Some(name) => Some(&**rhs),
-            _ => None,
-        }
-    });
-    given.next()
+    let mut given = query.stmts.iter().filter_map(|it| assignment(&it.literal));
+    let (_, value) = given.find(|(left, _)| variable(left) == Some(name))?;
+    Some(value)
 }

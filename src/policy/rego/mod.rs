@@ -234,10 +234,10 @@ fn check_nul(text: &str) -> Result<(), Problem> {
     });
     match found {
         None => Ok(()),
-        place => Err(Problem {
+        Some(place) => Err(Problem::at(
             place,
-            message: "a policy must not contain NUL characters".to_owned(),
-        }),
+            "a policy must not contain NUL characters",
+        )),
     }
 }
 
@@ -248,15 +248,12 @@ fn check_functions(definitions: &[RuleDefinition], dialect: Dialect) -> Result<(
         let RuleTarget::Function(name) = &reference.target else {
             continue;
         };
-        let at = |message: String| Problem {
-            place: Some(reference.place),
-            message,
-        };
+        let at = |message: String| Problem::at(reference.place, message);
         if let Some(why) = builtins::refused(name) {
             let message = format!("`{name}` is not allowed in a policy: it {why}");
             return Err(at(message));
         }
-        let is_old = functions::OLD.contains(&name.as_str());
+        let is_old = functions::is_old(name);
         if reference.n_arguments.is_some() && is_old && dialect == Dialect::V1 {
             return Err(at(format!("`{name}` is a function only in Rego v0")));
         }

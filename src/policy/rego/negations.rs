@@ -13,7 +13,7 @@ use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query};
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use super::heads::may_be_undefined;
 use super::references::names;
-use super::walk::{self, Walker, parts};
+use super::walk::{self, Walker, parts, wildcard};
 
 /// Returns the text of a module in which negations require what has to be defined, or `None` if none does.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
@@ -126,7 +126,7 @@ impl Negations<'_> {
             _ => may_be_undefined(expression),
         };
         // OPA refuses a wildcard here; without one there is one value to require.
-        if is_needed && !has_wildcard(expression) {
+        if is_needed && wildcard(expression).is_none() {
             found.push(with_quotes(self.text, range(expression.span())));
         }
     }
@@ -153,14 +153,5 @@ impl Negations<'_> {
             let replaced = start..start;
             self.edits.push(Edit { replaced, by });
         }
-    }
-}
-
-/// Returns whether `_` is part of an expression, outside of comprehensions.
-fn has_wildcard(expression: &Expr) -> bool {
-    match expression {
-        Expr::Var { span, .. } => span.text() == "_",
-        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => false,
-        _ => parts(expression).into_iter().any(has_wildcard),
     }
 }

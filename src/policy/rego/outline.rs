@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use regorus::unstable::{AssignOp, Expr, Literal, Module, Query, Rule, RuleHead};
+use regorus::unstable::{Expr, Literal, Module, Query, Rule, RuleHead};
 
 use super::references::{self, first_place};
 use super::results::RESULTS;
-use super::walk::{self, Walker, indices};
+use super::walk::{self, Walker, assignment, indices};
 use crate::diagnostic::closest;
 use crate::policy::{Dialect, PolicyOutline, Problem};
 
@@ -52,11 +52,9 @@ impl Reader {
         for import in &module.imports {
             let path = references::ground(&import.refr).0;
             let place = (import.span.line, import.span.col);
-            let name = import.r#as.as_ref().map(|name| name.text().to_owned());
             match path.split_first() {
                 Some((root, rest)) if root == "input" => {
-                    let name = name.or_else(|| rest.last().cloned());
-                    if let Some(name) = name {
+                    if let Some(name) = references::import_name(import, rest) {
                         self.outline.inputs.push((rest.to_vec(), place));
                         self.aliases.insert(name, Some(rest.to_vec()));
                     }
@@ -150,29 +148,17 @@ impl Reader {
     }
 
     fn aliases_of(&mut self, literal: &Literal) {
-        match literal {
-            Literal::SomeIn {
-                value, collection, ..
-            } => {
-                if let Expr::Var { span, .. } = &**value {
-                    let item = self.path(collection).map(item);
-                    self.alias(span.text(), item);
-                }
-            }
-            Literal::Expr { expr, .. } => {
-                if let Expr::AssignExpr {
-                    op: AssignOp::ColEq,
-                    lhs,
-                    rhs,
-                    ..
-                } = &**expr
-                    && let Expr::Var { span, .. } = &**lhs
-                {
-                    let path = self.path(rhs);
-                    self.alias(span.text(), path);
-                }
-            }
-            _ => {}
+        if let Literal::SomeIn {
+            value, collection, ..
+        } = literal
+            && let Expr::Var { span, .. } = &**value
+        {
+            let item = self.path(collection).map(item);
+            self.alias(span.text(), item);
+        }
+        if let Some((Expr::Var { span, .. }, value)) = assignment(literal) {
+            let path = self.path(value);
+            self.alias(span.text(), path);
         }
     }
 

@@ -64,8 +64,5 @@ pub(super) fn check(definitions: &[RuleDefinition]) -> Result<(), Problem> {
         others => format!(" through {}", others.join(", ")),
     };
     let message = format!("`{}` is recursive{through}", name(&definition.path));
-    Err(Problem {
-        place: Some(definition.place),
-        message,
-    })
+    Err(Problem::at(definition.place, message))
 }

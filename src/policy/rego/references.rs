@@ -5,13 +5,12 @@
 
 use std::collections::HashSet;
 
-use regorus::unstable::AssignOp;
 use regorus::unstable::{
-    Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleAssign, RuleHead, Span,
+    AssignOp, Expr, Import, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span,
 };
 
 use super::builtins;
-use super::walk::{comprehended, head_values, parts};
+use super::walk::{assignment, comprehended, head_values, parts};
 
 /// A path below `data`: of a rule, or as far as the one of a reference is known.
 pub(super) type Path = Vec<String>;
@@ -57,8 +56,7 @@ pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<RuleDef
     let mut imports = Vec::new();
     for import in &module.imports {
         let path = ground(&import.refr).0;
-        let name = import.r#as.as_ref().map(|name| name.text().to_owned());
-        if let Some(name) = name.or_else(|| path.last().cloned()) {
+        if let Some(name) = import_name(import, &path) {
             imports.push((name, path));
         }
     }
@@ -94,11 +92,15 @@ pub(super) fn definitions(module: &Module, among: &[Ref<Module>]) -> Vec<RuleDef
 pub(super) fn names(module: &Module) -> HashSet<String> {
     let rules = module.policy.iter();
     let rules = rules.filter_map(|rule| ground(head_of(rule)).0.first().cloned());
-    let imports = module.imports.iter().filter_map(|import| {
-        let name = import.r#as.as_ref().map(|name| name.text().to_owned());
-        name.or_else(|| ground(&import.refr).0.last().cloned())
-    });
+    let imports = module.imports.iter();
+    let imports = imports.filter_map(|it| import_name(it, &ground(&it.refr).0));
     rules.chain(imports).collect()
+}
+
+/// Returns the name of what an import of this path brings in.
+pub(super) fn import_name(import: &Import, path: &[String]) -> Option<String> {
+    let name = import.r#as.as_ref().map(|name| name.text().to_owned());
+    name.or_else(|| path.last().cloned())
 }
 
 fn head_of(rule: &Rule) -> &Expr {
@@ -175,12 +177,17 @@ impl Reader<'_> {
                 !args.is_empty()
             }
             Rule::Spec { head, bodies, .. } => {
-                let is_function = self.head(head);
+                let is_function = matches!(head, RuleHead::Func { .. });
+                if let RuleHead::Func { args, .. } = head {
+                    self.declare(args);
+                }
                 // What a body declares may stand in the head and in the value of the body.
                 for body in bodies {
                     self.scope(&body.query);
                     self.query(&body.query);
-                    self.assigned(body.assign.as_ref());
+                    if let Some(assign) = &body.assign {
+                        self.expression(&assign.value);
+                    }
                     if !body.is_else {
                         self.head_values(head);
                     }
@@ -194,23 +201,9 @@ impl Reader<'_> {
         }
     }
 
-    fn head(&mut self, head: &RuleHead) -> bool {
-        let RuleHead::Func { args, .. } = head else {
-            return false;
-        };
-        self.declare(args);
-        true
-    }
-
     fn head_values(&mut self, head: &RuleHead) {
         for value in head_values(head) {
             self.expression(value);
-        }
-    }
-
-    fn assigned(&mut self, assign: Option<&RuleAssign>) {
-        if let Some(assign) = assign {
-            self.expression(&assign.value);
         }
     }
 
@@ -398,17 +391,11 @@ pub(super) fn declared(literal: &Literal, names: &mut HashSet<String>) {
             }
             pattern_names(value, names);
         }
-        Literal::Expr { expr, .. } => {
-            if let Expr::AssignExpr {
-                op: AssignOp::ColEq,
-                lhs,
-                ..
-            } = &**expr
-            {
-                pattern_names(lhs, names);
+        other => {
+            if let Some((left, _)) = assignment(other) {
+                pattern_names(left, names);
             }
         }
-        Literal::NotExpr { .. } | Literal::Every { .. } => {}
     }
 }
 

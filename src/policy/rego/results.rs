@@ -100,10 +100,8 @@ pub(super) fn queries(
             continue;
         }
         if let Some(function) = rules.find(|rule| rule.is_function) {
-            return Err(Problem {
-                place: Some(function.place),
-                message: format!("`{name}` must be a rule without arguments, not a function"),
-            });
+            let message = format!("`{name}` must be a rule without arguments, not a function");
+            return Err(Problem::at(function.place, message));
         }
         queries.push((result, format!("{}.{name}", below_data(package))));
     }

@@ -30,12 +30,10 @@ pub(super) fn check(definitions: &[RuleDefinition]) -> Result<(), Problem> {
             .into_iter()
             .filter_map(|(name, place)| Some((place?, name)));
         if let Some((place, name)) = unbound.min() {
-            return Err(Problem {
-                place: Some(place),
-                message: format!(
-                    "`{name}` is not defined: no rule has this name, and nothing gives it a value"
-                ),
-            });
+            let message = format!(
+                "`{name}` is not defined: no rule has this name, and nothing gives it a value"
+            );
+            return Err(Problem::at(place, message));
         }
     }
     Ok(())

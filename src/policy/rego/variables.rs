@@ -18,12 +18,12 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use regorus::unstable::{
-    AssignOp, Expr, Literal, LiteralStmt, Module, Query, Rule, RuleBody, RuleHead, Span,
+    Expr, Literal, LiteralStmt, Module, Query, Rule, RuleBody, RuleHead, Span,
 };
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
 use super::references::names;
-use super::walk::{comprehended, head_values, parts};
+use super::walk::{assignment, comprehended, head_values, parts};
 
 /// Returns the text of a module in which variables are what they are in OPA, or `None` if it has none that may differ.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
@@ -143,17 +143,12 @@ impl<'m> Scopes<'m, '_> {
                     self.pattern(pattern, declared);
                 }
             }
-            Literal::Expr { expr, .. } => match &**expr {
-                Expr::AssignExpr {
-                    op: AssignOp::ColEq,
-                    lhs,
-                    rhs,
-                    ..
-                } => {
-                    self.aliases(rhs);
-                    self.pattern(lhs, declared);
+            Literal::Expr { expr, .. } => match assignment(&statement.literal) {
+                Some((left, right)) => {
+                    self.aliases(right);
+                    self.pattern(left, declared);
                 }
-                other => self.expression(other),
+                None => self.expression(expr),
             },
             Literal::NotExpr { expr, .. } => self.expression(expr),
             Literal::Every {

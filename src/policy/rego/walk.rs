@@ -1,6 +1,8 @@
 //! What modules, rules, queries and expressions are made of.
 
-use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead};
+use regorus::unstable::{
+    AssignOp, Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead, Span,
+};
 
 /// Goes through a module. What a method does not do itself, it leaves to the function of the same name.
 pub(super) trait Walker<'m> {
@@ -71,6 +73,42 @@ pub(super) fn expression<'m>(walker: &mut (impl Walker<'m> + ?Sized), expression
     }
     for part in parts(expression) {
         walker.expression(part);
+    }
+}
+
+/// Returns the sides of `a := b`.
+pub(super) fn assignment(literal: &Literal) -> Option<(&Expr, &Expr)> {
+    let Literal::Expr { expr, .. } = literal else {
+        return None;
+    };
+    match &**expr {
+        Expr::AssignExpr {
+            op: AssignOp::ColEq,
+            lhs,
+            rhs,
+            ..
+        } => Some((lhs, rhs)),
+        _ => None,
+    }
+}
+
+/// Returns the name of a function.
+pub(super) fn function_name(function: &Expr) -> String {
+    match function {
+        Expr::Var { span, .. } => span.text().to_owned(),
+        Expr::RefDot { refr, field, .. } => {
+            format!("{}.{}", function_name(refr), field.0.text())
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns where `_` is in an expression, outside of comprehensions.
+pub(super) fn wildcard(expression: &Expr) -> Option<&Span> {
+    match expression {
+        Expr::Var { span, .. } => (span.text() == "_").then_some(span),
+        Expr::ArrayCompr { .. } | Expr::SetCompr { .. } | Expr::ObjectCompr { .. } => None,
+        _ => parts(expression).into_iter().find_map(wildcard),
     }
 }
 

@@ -21,20 +21,6 @@ use regorus::{Engine, Value};
 
 use crate::policy::Dialect;
 
-/// Functions that only Rego v0 has.
-pub(super) const OLD: [&str; 10] = [
-    "all",
-    "any",
-    "cast_array",
-    "cast_boolean",
-    "cast_null",
-    "cast_object",
-    "cast_set",
-    "cast_string",
-    "re_match",
-    "set_diff",
-];
-
 type Function = fn(&[Value]) -> Option<Value>;
 
 /// Adds the functions of this version of the language.
@@ -48,25 +34,24 @@ pub(super) fn add(engine: &mut Engine, dialect: Dialect) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether only Rego v0 has a function.
+pub(super) fn is_old(name: &str) -> bool {
+    old().iter().any(|(old, ..)| *old == name)
+}
+
 /// Returns the functions of every version, each with its name and the number of its arguments.
 fn functions() -> Vec<(&'static str, u8, Function)> {
     vec![
         (operators::OPERATOR, 3, operators::operator),
         (operators::COLLECTION, 2, operators::collection),
         ("array.flatten", 1, flatten),
-        ("crypto.md5", 1, |it| {
-            Some(digest::<md5::Md5>(&it[0])?.into())
-        }),
+        ("crypto.md5", 1, digest::<md5::Md5>),
         ("crypto.hmac.md5", 2, |it| hmac::<md5::Md5>(it, 64)),
         ("crypto.hmac.sha1", 2, |it| hmac::<sha1::Sha1>(it, 64)),
         ("crypto.hmac.sha256", 2, |it| hmac::<sha2::Sha256>(it, 64)),
         ("crypto.hmac.sha512", 2, |it| hmac::<sha2::Sha512>(it, 128)),
-        ("crypto.sha1", 1, |it| {
-            Some(digest::<sha1::Sha1>(&it[0])?.into())
-        }),
-        ("crypto.sha256", 1, |it| {
-            Some(digest::<sha2::Sha256>(&it[0])?.into())
-        }),
+        ("crypto.sha1", 1, digest::<sha1::Sha1>),
+        ("crypto.sha256", 1, digest::<sha2::Sha256>),
         ("base64.is_valid", 1, |it| {
             library::is_valid("base64.is_valid", it)
         }),
@@ -102,9 +87,7 @@ fn functions() -> Vec<(&'static str, u8, Function)> {
             regexes::find_all_groups,
         ),
         ("regex.find_n", 3, regexes::find_n),
-        ("regex.is_valid", 1, |arguments| {
-            Some(regexes::is_valid(arguments))
-        }),
+        ("regex.is_valid", 1, |it| Some(regexes::is_valid(it))),
         ("regex.match", 2, regexes::is_match),
         ("regex.replace", 3, regexes::replace),
         ("product", 1, operators::product),
@@ -154,6 +137,10 @@ fn old() -> Vec<(&'static str, u8, Function)> {
     ]
 }
 
+fn text(value: &Value) -> Option<&str> {
+    value.as_string().ok().map(AsRef::as_ref)
+}
+
 fn items(value: &Value) -> Option<Vec<&Value>> {
     match value {
         Value::Array(items) => Some(items.iter().collect()),
@@ -199,13 +186,13 @@ fn flatten(arguments: &[Value]) -> Option<Value> {
 }
 
 /// Returns the digest of a text in hexadecimal digits.
-fn digest<D: sha2::Digest>(value: &Value) -> Option<String> {
-    Some(hex(&D::digest(value.as_string().ok()?.as_bytes())))
+fn digest<D: sha2::Digest>(arguments: &[Value]) -> Option<Value> {
+    Some(hex(&D::digest(text(&arguments[0])?)).into())
 }
 
 /// Returns the digest of a text with a key, as RFC 2104 has it, for a digest of blocks of this many bytes.
 fn hmac<D: sha2::Digest>(arguments: &[Value], n_block: usize) -> Option<Value> {
-    let [text, key] = [&arguments[0], &arguments[1]].map(|it| it.as_string().ok());
+    let [text, key] = [&arguments[0], &arguments[1]].map(text);
     let (text, mut key) = (text?.as_bytes(), key?.as_bytes().to_vec());
     if key.len() > n_block {
         key = D::digest(&key).to_vec();

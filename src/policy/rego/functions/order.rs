@@ -61,11 +61,7 @@ pub(super) fn entries<'v>(
 
 /// Returns the items of a list or a set in their order.
 fn items(value: &Value) -> Option<Vec<&Value>> {
-    match value {
-        Value::Array(items) => Some(sorted(items.iter())),
-        Value::Set(items) => Some(sorted(items.iter())),
-        _ => None,
-    }
+    Some(sorted(super::items(value)?.into_iter()))
 }
 
 pub(super) fn sort(arguments: &[Value]) -> Option<Value> {

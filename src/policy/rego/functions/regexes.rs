@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use regex::{Captures, NoExpand, Regex, RegexBuilder};
 use regorus::Value;
 
+use super::text;
+
 /// How large a compiled regex may be, in bytes: enough for a thousand repetitions of any character.
 const MAX_SIZE: usize = 64 << 20;
 
@@ -149,10 +151,6 @@ fn repetition(rest: impl Iterator<Item = char>) -> Result<Option<usize>, String>
 
 /// How long what is in the braces of a repetition may be.
 const MAX_DIGITS: usize = 32;
-
-fn text(value: &Value) -> Option<&str> {
-    value.as_string().ok().map(AsRef::as_ref)
-}
 
 /// How many compiled regexes are kept.
 const MAX_KEPT: usize = 64;

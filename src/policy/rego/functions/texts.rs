@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 
 use regorus::Value;
 
-fn text(value: &Value) -> Option<&str> {
-    value.as_string().ok().map(AsRef::as_ref)
-}
+use super::text;
 
 /// Returns where a text is in another one, in characters from 0; `None` for an empty one.
 fn positions(arguments: &[Value]) -> Option<Vec<i64>> {
