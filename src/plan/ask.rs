@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::code::PlanCode;
 use super::commands::{
-    ANSWER_FILE, CannotAsk, CommandPreparation, OUTPUTS_FILE, PLAN_FILE, SHOWN_FILE, STATE_FILE,
-    step_of,
+    ANSWER_FILE, CannotAsk, CommandPlace, CommandPreparation, OUTPUTS_FILE, PLAN_FILE, SHOWN_FILE,
+    STATE_FILE, StepCommands,
 };
 use super::entry::AskedAction;
 use super::stack::PlanStack;
@@ -93,33 +93,17 @@ pub fn prepare(
     questions: &[ToolQuestion<'_>],
     options: &AskOptions<'_>,
 ) -> Result<PreparedQuestions, CannotAsk> {
-    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
-    let mut turns = Vec::with_capacity(questions.len());
-    let mut attempts = Vec::with_capacity(questions.len());
-    let mut tasks = Vec::with_capacity(questions.len());
-    for (number, question) in questions.iter().enumerate() {
-        let folder = folder_of(options.folder, number);
-        fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
-        let Some(commands) = commands(&mut preparation, question, options, folder) else {
-            continue;
-        };
-        let (steps, commands): (Vec<Step>, Vec<Task>) = commands.into_iter().unzip();
-        turns.push(Turn {
-            stack: codes.path(question.stack).clone(),
-            operation: Operation::Plan,
-            steps: steps.into(),
-        });
-        attempts.push(attempts_of(codes, question.stack));
-        tasks.push(commands);
-    }
-    preparation.finish()?;
-    let stacks = questions.iter().map(|question| question.stack);
-    Ok(at_once(
+    let questions = questions.iter().enumerate();
+    prepare_turns(
         codes,
-        stacks,
-        options.jobs,
-        (turns, attempts, tasks),
-    ))
+        options,
+        questions,
+        |preparation, (number, question)| {
+            let folder = create_folder(options, number)?;
+            let commands = commands(preparation, question, options, folder);
+            Ok(Some(question.stack).zip(commands))
+        },
+    )
 }
 
 /// Prepares turns that only validate configurations. Stacks whose tools cannot validate get none.
@@ -128,34 +112,16 @@ pub fn prepare_validation(
     stacks: &[(StackIndex, Driver<'_>)],
     options: &AskOptions<'_>,
 ) -> Result<PreparedQuestions, CannotAsk> {
-    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
-    let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut asked = Vec::new();
-    for &(stack, driver) in stacks {
-        let stack = PlanStack::Here(stack);
+    prepare_turns(codes, options, stacks, |preparation, (stack, driver)| {
+        let stack = PlanStack::Here(*stack);
         let Some(step) = driver.validating() else {
-            continue;
+            return Ok(None);
         };
         let folder = options.folder.to_owned();
-        let Some(place) = preparation.place(stack, &driver, AskedAction::Update, folder) else {
-            continue;
-        };
-        let validated = step_of(&step);
-        let Some(task) = preparation.command(step, &place) else {
-            continue;
-        };
-        turns.push(Turn {
-            stack: codes.path(stack).clone(),
-            operation: Operation::Plan,
-            steps: [validated].into(),
-        });
-        attempts.push(attempts_of(codes, stack));
-        tasks.push(vec![task]);
-        asked.push(stack);
-    }
-    preparation.finish()?;
-    let all = (turns, attempts, tasks);
-    Ok(at_once(codes, asked.into_iter(), options.jobs, all))
+        let place = preparation.place(stack, driver, AskedAction::Update, folder);
+        let commands = place.and_then(|place| preparation.commands([step], &place));
+        Ok(Some(stack).zip(commands))
+    })
 }
 
 /// Prepares turns that initialize stacks. Stacks without `init`, or already initialized, get none.
@@ -164,53 +130,61 @@ pub fn prepare_init(
     stacks: &[(PlanStack, Driver<'_>)],
     options: &AskOptions<'_>,
 ) -> Result<PreparedQuestions, CannotAsk> {
-    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
-    let (mut turns, mut attempts, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut asked = Vec::new();
-    for &(stack, driver) in stacks {
+    prepare_turns(codes, options, stacks, |preparation, (stack, driver)| {
         let folder = options.folder.to_owned();
-        let place = preparation.place(stack, &driver, AskedAction::Delete, folder);
-        let (Some(place), Some(step)) = (place, driver.init()) else {
+        let place = preparation.place(*stack, driver, AskedAction::Delete, folder);
+        let place = place.filter(CommandPlace::needs_init);
+        let needed = place.zip(driver.init());
+        let commands = needed.and_then(|(place, step)| preparation.commands([step], &place));
+        Ok(Some(*stack).zip(commands))
+    })
+}
+
+/// Creates the folder of a turn.
+pub(super) fn create_folder(options: &AskOptions<'_>, number: usize) -> Result<PathBuf, CannotAsk> {
+    let folder = folder_of(options.folder, number);
+    fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
+    Ok(folder)
+}
+
+/// Prepares independent turns. `commands` returns a stack and its commands; `None` if there are problems, or if
+/// the stack gets no turn.
+pub(super) fn prepare_turns<'a, 'p, Q>(
+    codes: PlanCode<'a, 'p>,
+    options: &AskOptions<'a>,
+    questions: impl IntoIterator<Item = Q>,
+    mut commands: impl FnMut(
+        &mut CommandPreparation<'a, 'p>,
+        Q,
+    ) -> Result<Option<(PlanStack, StepCommands)>, CannotAsk>,
+) -> Result<PreparedQuestions, CannotAsk> {
+    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
+    let (mut stacks, mut turns) = (Vec::new(), Vec::new());
+    let (mut attempts, mut tasks) = (Vec::new(), Vec::new());
+    for question in questions {
+        let Some((stack, commands)) = commands(&mut preparation, question)? else {
             continue;
         };
-        let is_missing = |path: &Path| path.symlink_metadata().is_err();
-        if !place.initialized().is_some_and(is_missing) {
-            continue;
-        }
-        let init = step_of(&step);
-        let Some(task) = preparation.command(step, &place) else {
-            continue;
-        };
+        let (steps, commands): (Vec<Step>, Vec<Task>) = commands.into_iter().unzip();
         turns.push(Turn {
             stack: codes.path(stack).clone(),
             operation: Operation::Plan,
-            steps: [init].into(),
+            steps: steps.into(),
         });
         attempts.push(attempts_of(codes, stack));
-        tasks.push(vec![task]);
-        asked.push(stack);
+        tasks.push(commands);
+        stacks.push(stack);
     }
     preparation.finish()?;
-    let all = (turns, attempts, tasks);
-    Ok(at_once(codes, asked.into_iter(), options.jobs, all))
-}
-
-/// Returns independent turns with their attempts and commands, given the stack of each.
-pub(super) fn at_once(
-    codes: PlanCode<'_, '_>,
-    stacks: impl Iterator<Item = PlanStack>,
-    jobs: NonZeroUsize,
-    (turns, attempts, tasks): (Vec<Turn>, Vec<Attempts>, Vec<Vec<Task>>),
-) -> PreparedQuestions {
     let n = turns.len();
     let precedence = Precedence::from_edges(n, n, std::iter::empty());
     let ranks = (0..n).map(|node| (node, u32::try_from(node).unwrap_or(u32::MAX)));
     let schedule = Schedule::new(precedence, ranks).on_error(OnError::Continue);
     let settings = RunSettings::default();
-    let limits = limits(codes.tree.project, &settings, stacks);
-    PreparedQuestions {
+    let limits = limits(codes.tree.project, &settings, stacks.into_iter());
+    Ok(PreparedQuestions {
         execution: Execution {
-            schedule: schedule.at_once(jobs, &limits),
+            schedule: schedule.at_once(options.jobs, &limits),
             turns,
             attempts,
             timeout: None,
@@ -221,7 +195,7 @@ pub(super) fn at_once(
             is_rejected: false,
         },
         tasks,
-    }
+    })
 }
 
 pub fn check(
@@ -241,7 +215,7 @@ fn commands(
     question: &ToolQuestion<'_>,
     options: &AskOptions<'_>,
     folder: PathBuf,
-) -> Option<Vec<(Step, Task)>> {
+) -> Option<StepCommands> {
     let ToolQuestion {
         stack,
         driver,
@@ -249,19 +223,14 @@ fn commands(
         asked,
     } = question;
     let place = preparation.place(*stack, driver, *asked, folder)?;
-    let is_missing = |path: &Path| path.symlink_metadata().is_err();
-    let needs_init = options.init || place.initialized().is_some_and(is_missing);
+    let needs_init = options.init || place.needs_init();
     let init = driver.init().filter(|_| needs_init);
     let asking = driver.asking(*kind, &place.plan_file(), options.extra);
     // The plans of tools have the outputs.
     let prints = *asked == AskedAction::Read && driver.tool.is_none();
     let outputs = driver.outputs().filter(|_| prints);
     let steps = init.into_iter().chain(asking).chain(outputs);
-    let mut commands = steps.map(|step| Some((step_of(&step), preparation.command(step, &place)?)));
-    commands.try_fold(Vec::new(), |mut all, command| {
-        all.push(command?);
-        Some(all)
-    })
+    preparation.commands(steps, &place)
 }
 
 /// Returns the limits on turns by tag, given each turn's stack. Removed stacks have none.

@@ -123,6 +123,9 @@ pub(super) struct CommandPreparation<'a, 'p> {
     hidden: Vec<HiddenOption>,
 }
 
+/// The steps of a turn, with their commands.
+pub(super) type StepCommands = Vec<(Step, Task)>;
+
 pub(super) struct CommandPlace {
     stack: PlanStack,
     pub(super) directory: PathBuf,
@@ -139,6 +142,12 @@ impl CommandPlace {
 
     pub(super) fn initialized(&self) -> Option<&Path> {
         self.initialized.as_deref()
+    }
+
+    /// Returns whether `init` leaves something behind that is missing.
+    pub(super) fn needs_init(&self) -> bool {
+        let path = self.initialized.as_ref();
+        path.is_some_and(|path| path.symlink_metadata().is_err())
     }
 }
 
@@ -232,6 +241,18 @@ impl<'a, 'p> CommandPreparation<'a, 'p> {
             environment,
             folder,
         })
+    }
+
+    /// Returns steps with their commands; `None` if there are problems.
+    pub(super) fn commands<'s>(
+        &mut self,
+        steps: impl IntoIterator<Item = StepPlan<'s>>,
+        place: &CommandPlace,
+    ) -> Option<StepCommands> {
+        let steps = steps.into_iter();
+        steps
+            .map(|step| Some((step_of(&step), self.command(step, place)?)))
+            .collect()
     }
 
     pub(super) fn command(&mut self, step: StepPlan<'_>, place: &CommandPlace) -> Option<Task> {

@@ -3,22 +3,20 @@
 //!
 //! If a read-only stack's state was never written, a refresh finds its outputs.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use super::ask::{
-    AskOptions, NoAnswer, PreparedQuestions, at_once, attempts_of, folder_of, open_shown,
+    AskOptions, NoAnswer, PreparedQuestions, create_folder, open_shown, prepare_turns,
 };
 use super::code::PlanCode;
-use super::commands::{CannotAsk, CommandPreparation, OUTPUTS_FILE, step_of};
+use super::commands::{CannotAsk, OUTPUTS_FILE};
 use super::entry::AskedAction;
 use super::stack::PlanStack;
 use crate::driver::{BadOutputs, Driver, OutputValues, PlanKind, StepPlan};
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackMode;
-use crate::run::execute::Task;
-use crate::run::turn::{Operation, Step, Turn};
 
 #[derive(Debug, Clone)]
 pub struct OutputSource<'p> {
@@ -44,19 +42,14 @@ pub fn prepare(
     sources: &[OutputSource<'_>],
     options: &AskOptions<'_>,
 ) -> Result<PreparedQuestions, CannotAsk> {
-    let mut preparation = CommandPreparation::new(codes, options.run).waiting(options.lock_timeout);
-    let mut turns = Vec::with_capacity(sources.len());
-    let mut attempts = Vec::with_capacity(sources.len());
-    let mut tasks = Vec::with_capacity(sources.len());
-    for (number, source) in sources.iter().enumerate() {
+    let sources = sources.iter().enumerate();
+    prepare_turns(codes, options, sources, |preparation, (number, source)| {
         let (stack, driver) = (source.stack, &source.driver);
-        let folder = folder_of(options.folder, number);
-        fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;
+        let folder = create_folder(options, number)?;
         let Some(place) = preparation.place(stack, driver, AskedAction::Read, folder) else {
-            continue;
+            return Ok(None);
         };
-        let is_missing = |path: &Path| path.symlink_metadata().is_err();
-        let needs_init = options.init || place.initialized().is_some_and(is_missing);
+        let needs_init = options.init || place.needs_init();
         let init = driver.init().filter(|_| needs_init);
         let printing: Vec<StepPlan<'_>> = match &source.printing {
             OutputPrinting::Refresh => {
@@ -65,30 +58,9 @@ pub fn prepare(
             OutputPrinting::Driver => driver.outputs().into_iter().collect(),
             OutputPrinting::Command(command) => vec![command.clone()],
         };
-        let commands = init.into_iter().chain(printing);
-        let commands =
-            commands.map(|step| Some((step_of(&step), preparation.command(step, &place)?)));
-        let commands: Option<Vec<(Step, Task)>> = commands.collect();
-        let Some(commands) = commands else {
-            continue;
-        };
-        let (steps, commands): (Vec<Step>, Vec<Task>) = commands.into_iter().unzip();
-        turns.push(Turn {
-            stack: codes.path(stack).clone(),
-            operation: Operation::Plan,
-            steps: steps.into(),
-        });
-        attempts.push(attempts_of(codes, stack));
-        tasks.push(commands);
-    }
-    preparation.finish()?;
-    let stacks = sources.iter().map(|it| it.stack);
-    Ok(at_once(
-        codes,
-        stacks,
-        options.jobs,
-        (turns, attempts, tasks),
-    ))
+        let commands = preparation.commands(init.into_iter().chain(printing), &place);
+        Ok(Some(stack).zip(commands))
+    })
 }
 
 pub fn printed(driver: &Driver<'_>, folder: &Path) -> Result<OutputValues, BadOutputs> {
