@@ -108,6 +108,29 @@ pub struct PlanEntry {
 }
 
 impl PlanEntry {
+    /// Returns an entry without changes that waits for no other stack.
+    pub fn new(stack: StackPath, action: PlannedAction, reason: PlanReason) -> Self {
+        PlanEntry {
+            stack,
+            action,
+            reason,
+            counts: None,
+            resources: Vec::new(),
+            is_complete: true,
+            is_planned: true,
+            after: WorkBefore::default(),
+            blocked: None,
+            replaced_if: Vec::new(),
+            mocked: Vec::new(),
+            previous_path: None,
+            generation: None,
+            source_commit: None,
+            removed: None,
+            has_drifted: false,
+            leaves_nothing: false,
+        }
+    }
+
     /// Returns whether it destroys the stack. If a replace creates first, another entry destroys.
     pub fn destroys(&self) -> bool {
         match self.action {

@@ -19,7 +19,7 @@ use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::{Graph, Precedence};
 use crate::state::document::Document;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The id of the planning run.
     pub id: String,

@@ -390,43 +390,21 @@ impl Decisions {
                     answer,
                     has_drifted,
                 }) => entries.push(PlanEntry {
-                    stack: path(&stack),
-                    action,
-                    reason,
                     counts: answer.counts,
                     resources: answer.resources,
                     is_complete: answer.is_complete,
-                    is_planned: true,
                     after,
-                    blocked: None,
-                    replaced_if: Vec::new(),
-                    mocked: Vec::new(),
-                    previous_path: None,
-                    generation: None,
-                    source_commit: None,
-                    removed: None,
                     has_drifted,
                     leaves_nothing: answer.leaves_nothing,
+                    ..PlanEntry::new(path(&stack), action, reason)
                 }),
                 Err(why) if !after.is_empty() && !invalid.contains(&stack) => {
+                    let reason = PlanReason::new(ReasonSource::Driver, why);
                     entries.push(PlanEntry {
-                        stack: path(&stack),
-                        action: PlannedAction::NoOp,
-                        reason: PlanReason::new(ReasonSource::Driver, why),
-                        counts: None,
-                        resources: Vec::new(),
                         is_complete: false,
                         is_planned: false,
                         after,
-                        blocked: None,
-                        replaced_if: Vec::new(),
-                        mocked: Vec::new(),
-                        previous_path: None,
-                        generation: None,
-                        source_commit: None,
-                        removed: None,
-                        has_drifted: false,
-                        leaves_nothing: false,
+                        ..PlanEntry::new(path(&stack), PlannedAction::NoOp, reason)
                     });
                 }
                 Err(why) => failed.push(FailedAsk {

@@ -19,7 +19,7 @@ use crate::plan::protection::DestroyedPart;
 use crate::plan::removal::RemovedStack;
 use crate::plan::stale::{Stale, record_of, record_of_generation};
 use crate::plan::succession::LeavingUser;
-use crate::plan::{FailedAsk, SavedStack, UnplannedRemovals, WorkBefore};
+use crate::plan::{FailedAsk, SavedStack, UnplannedRemovals};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::selection::select::Query;
@@ -417,27 +417,19 @@ impl<'d> Removals<'d> {
             let why = || blocked.clone().unwrap_or_default();
             let seen = removal.seen.as_ref().map(CommitId::to_string);
             let applied = removal.entry.applied.as_ref();
+            let action = decided.map_or(PlannedAction::NoOp, |decided| decided.action);
+            let reason = match decided {
+                Some(decided) => decided.reason.clone(),
+                None => PlanReason::new(ReasonSource::State, why()),
+            };
             entries.push(PlanEntry {
-                stack: removal.path.clone(),
-                action: decided.map_or(PlannedAction::NoOp, |decided| decided.action),
-                reason: match decided {
-                    Some(decided) => decided.reason.clone(),
-                    None => PlanReason::new(ReasonSource::State, why()),
-                },
                 counts: answer.and_then(|answer| answer.counts),
                 resources: answer.map_or_else(Vec::new, |answer| answer.resources.clone()),
                 is_complete: answer.is_none_or(|answer| answer.is_complete),
-                is_planned: true,
-                after: WorkBefore::default(),
                 blocked,
-                replaced_if: Vec::new(),
-                mocked: Vec::new(),
-                previous_path: None,
-                generation: None,
                 source_commit: seen.or_else(|| applied?.commit.clone()),
                 removed: Some(removal.removed.clone()),
-                has_drifted: false,
-                leaves_nothing: false,
+                ..PlanEntry::new(removal.path.clone(), action, reason)
             });
         }
         entries.sort_by(|a, b| a.stack.cmp(&b.stack));

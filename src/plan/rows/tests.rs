@@ -1,32 +1,15 @@
 use super::*;
 use crate::path::Generation;
-use crate::plan::entry::{PlanMode, PlanReason, ReasonSource};
-use crate::plan::{PlannedOperation, RequestedOptions, UnplannedRemovals, WorkBefore};
+use crate::plan::PlannedOperation;
+use crate::plan::entry::{PlanReason, ReasonSource};
 
 pub(in crate::plan) fn path(text: &str) -> StackPath {
     StackPath::parse(text).unwrap()
 }
 
 pub(in crate::plan) fn entry(stack: &str, action: PlannedAction) -> PlanEntry {
-    PlanEntry {
-        stack: path(stack),
-        action,
-        reason: PlanReason::new(ReasonSource::State, "not recorded"),
-        counts: None,
-        resources: Vec::new(),
-        is_complete: true,
-        is_planned: true,
-        after: WorkBefore::default(),
-        blocked: None,
-        replaced_if: Vec::new(),
-        mocked: Vec::new(),
-        previous_path: None,
-        generation: None,
-        source_commit: None,
-        removed: None,
-        has_drifted: false,
-        leaves_nothing: false,
-    }
+    let reason = PlanReason::new(ReasonSource::State, "not recorded");
+    PlanEntry::new(path(stack), action, reason)
 }
 
 pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bool)]) -> Plan {
@@ -39,18 +22,9 @@ pub(in crate::plan) fn plan(mut entries: Vec<PlanEntry>, operations: &[(&str, bo
         });
     Plan {
         id: "x".to_owned(),
-        mode: PlanMode::Normal,
-        options: RequestedOptions::default(),
-        commit: None,
-        state: None,
         entries,
         operations: operations.collect(),
-        relaxed: Vec::new(),
-        failed: Vec::new(),
-        without_driver: 0,
-        removals: UnplannedRemovals::default(),
-        sequence: Vec::new(),
-        followups: None,
+        ..Plan::default()
     }
 }
 

@@ -1,34 +1,8 @@
 use super::*;
 use crate::driver::ResourceChange;
-use crate::plan::entry::{PlanReason, ReasonSource};
-use crate::plan::{FailedAsk, Plan, RequestedOptions, WorkBefore};
+use crate::plan::rows::tests::{entry, path};
+use crate::plan::{FailedAsk, Plan};
 use crate::record::journal::Argument;
-
-fn path(stack: &str) -> StackPath {
-    serde_json::from_value(stack.into()).unwrap()
-}
-
-fn entry(stack: &str, action: PlannedAction) -> PlanEntry {
-    PlanEntry {
-        stack: path(stack),
-        action,
-        reason: PlanReason::new(ReasonSource::State, "not recorded"),
-        counts: None,
-        resources: Vec::new(),
-        is_complete: true,
-        is_planned: true,
-        after: WorkBefore::default(),
-        blocked: None,
-        replaced_if: Vec::new(),
-        mocked: Vec::new(),
-        previous_path: None,
-        generation: None,
-        source_commit: None,
-        removed: None,
-        has_drifted: false,
-        leaves_nothing: false,
-    }
-}
 
 fn on(stack: &str, destroys: bool) -> PlannedOperation {
     let stack = path(stack);
@@ -61,10 +35,6 @@ fn consistent() -> SavedPlan {
     undecided.is_planned = false;
     let plan = Plan {
         id: "x".to_owned(),
-        mode: PlanMode::Normal,
-        options: RequestedOptions::default(),
-        commit: None,
-        state: None,
         entries: vec![
             entry("/a", PlannedAction::Update),
             blocked,
@@ -75,12 +45,7 @@ fn consistent() -> SavedPlan {
             entry("/g", PlannedAction::NoOp),
         ],
         operations: vec![on("/c", true), on("/a", false), on("/c", false)],
-        relaxed: Vec::new(),
-        failed: Vec::new(),
-        without_driver: 0,
-        removals: crate::plan::UnplannedRemovals::default(),
-        sequence: Vec::new(),
-        followups: None,
+        ..Plan::default()
     };
     let stacks = vec![
         rests_on("/a", Some(1)),

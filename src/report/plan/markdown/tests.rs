@@ -8,9 +8,8 @@ use super::*;
 use crate::driver::{ChangeCounts, ResourceChange};
 use crate::path::StackPath;
 use crate::plan::FailedAsk;
-use crate::plan::entry::PlanEntry;
-use crate::plan::entry::{PlanReason, ReasonSource};
-use crate::plan::{RelaxedConstraint, RelaxedEffect, RequestedOptions, WorkBefore};
+use crate::plan::entry::{PlanEntry, PlanReason, ReasonSource};
+use crate::plan::{RelaxedConstraint, RelaxedEffect, WorkBefore};
 use crate::record::logs::{Logs, Stream};
 use crate::report::{LEAST_MARKDOWN_BYTES, MARKDOWN_BYTES};
 
@@ -26,25 +25,8 @@ fn after(stacks: &[StackPath]) -> WorkBefore {
 }
 
 fn entry(path: &str, action: PlannedAction, reason: &str) -> PlanEntry {
-    PlanEntry {
-        stack: stack_path(path),
-        action,
-        reason: PlanReason::new(ReasonSource::Config, reason),
-        counts: None,
-        resources: Vec::new(),
-        is_complete: true,
-        is_planned: true,
-        after: WorkBefore::default(),
-        blocked: None,
-        replaced_if: Vec::new(),
-        mocked: Vec::new(),
-        previous_path: None,
-        generation: None,
-        source_commit: None,
-        removed: None,
-        has_drifted: false,
-        leaves_nothing: false,
-    }
+    let reason = PlanReason::new(ReasonSource::Config, reason);
+    PlanEntry::new(stack_path(path), action, reason)
 }
 
 fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
@@ -55,18 +37,9 @@ fn plan(entries: Vec<PlanEntry>, failed: &[(&str, &str)]) -> Plan {
     });
     Plan {
         id: "01a1ffb4".to_owned(),
-        mode: PlanMode::Normal,
-        options: RequestedOptions::default(),
-        commit: None,
-        state: None,
         entries,
-        operations: Vec::new(),
-        relaxed: Vec::new(),
         failed: failed.collect(),
-        without_driver: 0,
-        removals: crate::plan::UnplannedRemovals::default(),
-        sequence: Vec::new(),
-        followups: None,
+        ..Plan::default()
     }
 }
 
