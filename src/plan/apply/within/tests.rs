@@ -31,6 +31,17 @@ fn resources(lines: &str) -> Vec<ResourceChange> {
     lines.map(resource).collect()
 }
 
+/// Splits a row of a table.
+fn cells<const N: usize>(row: &str) -> [&str; N] {
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    cells.try_into().unwrap()
+}
+
+/// Parses the word of an action; `later` for a provisional entry.
+fn parse(action: &str) -> Option<PlannedAction> {
+    (action != "later").then(|| serde_json::from_value(action.into()).unwrap())
+}
+
 /// Counts as `add change remove`.
 fn counts(text: &str) -> Option<ChangeCounts> {
     let mut numbers = text
@@ -83,69 +94,49 @@ fn beyond_shown(shown: &ShownChanges, now: &str, is_partly_applied: bool) -> Str
 
 #[test]
 fn within_requires_each_change_to_be_shown() {
-    use PlannedAction::{Create, Delete, Replace, Update};
+    // The action, the shown changes, those now, and how far they are beyond.
     let table = [
         // Equal changes.
-        (Some(Update), "update x.a", "update x.a", ""),
-        (Some(Update), "create x.a; delete x.b", "delete x.b", ""),
-        (Some(Update), "delete+create x.a", "delete+create x.a", ""),
+        "update | update x.a | update x.a | ",
+        "update | create x.a; delete x.b | delete x.b | ",
+        "update | delete+create x.a | delete+create x.a | ",
         // Other addresses and actions.
-        (Some(Update), "update x.a", "update x.b", "+0 ~1 -0"),
-        (Some(Update), "update x.a", "create x.b", "+1 ~0 -0"),
-        (Some(Update), "update x.a", "delete x.a", "+0 ~0 -1"),
-        (Some(Update), "update x.a", "forget x.a", "+0 ~0 -1"),
-        (Some(Update), "update x.a", "delete+create x.a", "+1 ~0 -1"),
-        (
-            Some(Update),
-            "delete+create x.a",
-            "create+delete x.a",
-            "+1 ~0 -1",
-        ),
-        (Some(Update), "delete+create x.a", "update x.a", "+0 ~1 -0"),
-        (Some(Update), "delete+create x.a", "delete x.a", "+0 ~0 -1"),
-        (
-            Some(Update),
-            "",
-            "update x.a; update x.b; create x.c",
-            "+1 ~2 -0",
-        ),
+        "update | update x.a | update x.b | +0 ~1 -0",
+        "update | update x.a | create x.b | +1 ~0 -0",
+        "update | update x.a | delete x.a | +0 ~0 -1",
+        "update | update x.a | forget x.a | +0 ~0 -1",
+        "update | update x.a | delete+create x.a | +1 ~0 -1",
+        "update | delete+create x.a | create+delete x.a | +1 ~0 -1",
+        "update | delete+create x.a | update x.a | +0 ~1 -0",
+        "update | delete+create x.a | delete x.a | +0 ~0 -1",
+        "update |  | update x.a; update x.b; create x.c | +1 ~2 -0",
         // A create is limited to the shown changes.
-        (Some(Create), "create x.a", "create x.a", ""),
-        (
-            Some(Create),
-            "create x.a",
-            "create x.a; create x.b",
-            "+1 ~0 -0",
-        ),
-        (Some(Create), "", "create x.a", "+1 ~0 -0"),
-        (Some(Create), "create x.a", "update x.b", "+0 ~1 -0"),
-        (Some(Create), "create x.a", "delete x.b", "+0 ~0 -1"),
-        (
-            Some(Create),
-            "create x.a size=1",
-            "create x.a size=2",
-            "+1 ~0 -0",
-        ),
-        (Some(Create), "create x.a size=?", "create x.a size=2", ""),
+        "create | create x.a | create x.a | ",
+        "create | create x.a | create x.a; create x.b | +1 ~0 -0",
+        "create |  | create x.a | +1 ~0 -0",
+        "create | create x.a | update x.b | +0 ~1 -0",
+        "create | create x.a | delete x.b | +0 ~0 -1",
+        "create | create x.a size=1 | create x.a size=2 | +1 ~0 -0",
+        "create | create x.a size=? | create x.a size=2 | ",
         // The second half of a replace may create anything.
-        (Some(Replace), "delete x.a", "create x.a; create x.b", ""),
-        (Some(Replace), "delete x.a", "update x.b", "+0 ~1 -0"),
-        (Some(Replace), "delete x.a", "delete x.b", "+0 ~0 -1"),
+        "replace | delete x.a | create x.a; create x.b | ",
+        "replace | delete x.a | update x.b | +0 ~1 -0",
+        "replace | delete x.a | delete x.b | +0 ~0 -1",
         // An entry that is decided during the apply may create and update.
-        (None, "", "create x.a; update x.b", ""),
-        (None, "", "delete x.a", "+0 ~0 -1"),
-        (None, "", "delete+create x.a", "+1 ~0 -1"),
-        (None, "", "create+delete x.a", "+1 ~0 -1"),
-        (None, "", "forget x.a", "+0 ~0 -1"),
+        "later |  | create x.a; update x.b | ",
+        "later |  | delete x.a | +0 ~0 -1",
+        "later |  | delete+create x.a | +1 ~0 -1",
+        "later |  | create+delete x.a | +1 ~0 -1",
+        "later |  | forget x.a | +0 ~0 -1",
         // A delete only deletes.
-        (Some(Delete), "delete x.a", "delete x.b", ""),
-        (Some(Delete), "delete x.a", "create x.a", "+1 ~0 -0"),
+        "delete | delete x.a | delete x.b | ",
+        "delete | delete x.a | create x.a | +1 ~0 -0",
         // Data sources are no changes, unless they were not shown.
-        (Some(Update), "read data.x.a", "read data.x.a", ""),
+        "update | read data.x.a | read data.x.a | ",
     ];
-    for (action, shown, now, expected) in table {
-        let found = beyond(action, shown, now, false);
-        assert_eq!(found, expected, "{action:?}: {shown} | {now}");
+    for row in table {
+        let [action, shown, now, expected] = cells(row);
+        assert_eq!(beyond(parse(action), shown, now, false), expected, "{row}");
     }
 }
 
@@ -238,77 +229,32 @@ fn within_compares_known_values() {
 
 #[test]
 fn within_accepts_the_rest_of_a_partly_applied_plan() {
-    use PlannedAction::{Create, Replace, Update};
-    let replaced = "delete+create x.a";
-    let tainted = "delete+create x.a tainted";
-    // Each without and with a part of the plan applied.
+    // As above; how far beyond, without and with a part of the plan applied.
     let table = [
-        (Some(Update), replaced, "create x.a", "+1 ~0 -0", ""),
-        (Some(Update), replaced, "delete x.a", "+0 ~0 -1", ""),
-        (
-            Some(Update),
-            "update x.a",
-            "create x.a",
-            "+1 ~0 -0",
-            "+1 ~0 -0",
-        ),
-        (Some(Update), "update x.a", tainted, "+1 ~0 -1", "+1 ~0 -1"),
-        (Some(Update), "create x.a", tainted, "+1 ~0 -1", ""),
-        (Some(Update), "create x.a", replaced, "+1 ~0 -1", "+1 ~0 -1"),
-        (
-            Some(Update),
-            "delete+create x.a s=1",
-            "create x.a s=1",
-            "+1 ~0 -0",
-            "",
-        ),
-        (
-            Some(Update),
-            "delete+create x.a s=1",
-            "create x.a s=2",
-            "+1 ~0 -0",
-            "+1 ~0 -0",
-        ),
+        "update | delete+create x.a | create x.a | +1 ~0 -0 | ",
+        "update | delete+create x.a | delete x.a | +0 ~0 -1 | ",
+        "update | update x.a | create x.a | +1 ~0 -0 | +1 ~0 -0",
+        "update | update x.a | delete+create x.a tainted | +1 ~0 -1 | +1 ~0 -1",
+        "update | create x.a | delete+create x.a tainted | +1 ~0 -1 | ",
+        "update | create x.a | delete+create x.a | +1 ~0 -1 | +1 ~0 -1",
+        "update | delete+create x.a s=1 | create x.a s=1 | +1 ~0 -0 | ",
+        "update | delete+create x.a s=1 | create x.a s=2 | +1 ~0 -0 | +1 ~0 -0",
         // Resources of its own that a create finds are from an earlier attempt.
-        (Some(Create), "create x.a", tainted, "+1 ~0 -1", ""),
-        (Some(Create), "create x.a", "update x.a", "+0 ~1 -0", ""),
-        (
-            Some(Create),
-            "create x.a s=1",
-            "update x.a s=2",
-            "+0 ~1 -0",
-            "+0 ~1 -0",
-        ),
-        (
-            Some(Create),
-            "create x.a",
-            "create x.b",
-            "+1 ~0 -0",
-            "+1 ~0 -0",
-        ),
-        (
-            Some(Create),
-            "create x.a",
-            "delete x.b",
-            "+0 ~0 -1",
-            "+0 ~0 -1",
-        ),
-        (Some(Replace), "delete x.a", tainted, "+1 ~0 -1", ""),
-        (
-            Some(Create),
-            "create x.a",
-            "delete+create x.b",
-            "+1 ~0 -1",
-            "+1 ~0 -1",
-        ),
-        (None, "", tainted, "+1 ~0 -1", ""),
-        (None, "", replaced, "+1 ~0 -1", "+1 ~0 -1"),
-        (None, "", "delete x.a", "+0 ~0 -1", "+0 ~0 -1"),
+        "create | create x.a | delete+create x.a tainted | +1 ~0 -1 | ",
+        "create | create x.a | update x.a | +0 ~1 -0 | ",
+        "create | create x.a s=1 | update x.a s=2 | +0 ~1 -0 | +0 ~1 -0",
+        "create | create x.a | create x.b | +1 ~0 -0 | +1 ~0 -0",
+        "create | create x.a | delete x.b | +0 ~0 -1 | +0 ~0 -1",
+        "replace | delete x.a | delete+create x.a tainted | +1 ~0 -1 | ",
+        "create | create x.a | delete+create x.b | +1 ~0 -1 | +1 ~0 -1",
+        "later |  | delete+create x.a tainted | +1 ~0 -1 | ",
+        "later |  | delete+create x.a | +1 ~0 -1 | +1 ~0 -1",
+        "later |  | delete x.a | +0 ~0 -1 | +0 ~0 -1",
     ];
-    for (action, shown, now, first, again) in table {
-        let found =
-            [false, true].map(|is_partly_applied| beyond(action, shown, now, is_partly_applied));
-        assert_eq!(found, [first, again], "{action:?}: {shown} | {now}");
+    for row in table {
+        let [action, shown, now, first, again] = cells(row);
+        let found = [false, true].map(|is_partly| beyond(parse(action), shown, now, is_partly));
+        assert_eq!(found, [first, again], "{row}");
     }
 }
 

@@ -17,6 +17,26 @@ fn other_zip() -> Vec<u8> {
     Forged::new().plain("readme", b"").zip.finish().unwrap()
 }
 
+fn central(offset: usize, value: &[u8]) -> Vec<u8> {
+    changed(|bytes| set_central(bytes, 1, offset, value))
+}
+
+fn local(offset: usize, value: &[u8]) -> Vec<u8> {
+    changed(|bytes| set_local(bytes, 1, offset, value))
+}
+
+fn descriptor(offset: usize, value: &[u8]) -> Vec<u8> {
+    changed(|bytes| set_descriptor(bytes, 1, offset, value))
+}
+
+fn counted(count: u16) -> Vec<u8> {
+    changed(|bytes| set_count(bytes, count))
+}
+
+fn permissions(mode: u32) -> Vec<u8> {
+    with(|entry| entry.unix_permissions(mode))
+}
+
 type Case = (&'static str, Vec<u8>);
 
 fn beginnings_and_ends() -> Vec<Case> {
@@ -57,19 +77,10 @@ fn names() -> Vec<Case> {
 fn kinds() -> Vec<Case> {
     let deflate = CompressionMethod::DEFLATE;
     vec![
-        (
-            "a symbolic link",
-            with(|entry| entry.unix_permissions(0o120_777)),
-        ),
-        (
-            "a directory",
-            with(|entry| entry.unix_permissions(0o040_755)),
-        ),
-        ("a device", with(|entry| entry.unix_permissions(0o020_666))),
-        (
-            "set-user-ID",
-            with(|entry| entry.unix_permissions(0o104_755)),
-        ),
+        ("a symbolic link", permissions(0o120_777)),
+        ("a directory", permissions(0o040_755)),
+        ("a device", permissions(0o020_666)),
+        ("set-user-ID", permissions(0o104_755)),
         ("encrypted", with(|entry| entry.encrypted(true))),
         (
             "compressed",
@@ -91,25 +102,13 @@ fn counts_and_sizes() -> Vec<Case> {
     };
     vec![
         ("an end of 64 bits", changed(add_zip64)),
-        (
-            "too many entries",
-            changed(|bytes| set_count(bytes, 60_000)),
-        ),
-        (
-            "fewer entries than said",
-            changed(|bytes| set_count(bytes, 5)),
-        ),
-        (
-            "more entries than said",
-            changed(|bytes| set_count(bytes, 3)),
-        ),
-        ("no entries", changed(|bytes| set_count(bytes, 0))),
+        ("too many entries", counted(60_000)),
+        ("fewer entries than said", counted(5)),
+        ("more entries than said", counted(3)),
+        ("no entries", counted(0)),
         ("larger than it is", sized(3_000_000_000)),
         ("larger than all", sized(4_200_000_000)),
-        (
-            "larger when unpacked",
-            changed(|bytes| set_central(bytes, 1, 24, &[200])),
-        ),
+        ("larger when unpacked", central(24, &[200])),
     ]
 }
 
@@ -137,45 +136,18 @@ fn hidden() -> Vec<Case> {
         bytes
     };
     vec![
-        (
-            "an entry in another",
-            changed(|bytes| set_central(bytes, 1, 42, &[0; 4])),
-        ),
+        ("an entry in another", central(42, &[0; 4])),
         ("an entry that is not listed", between()),
         ("a last entry that is not listed", last()),
         ("another name inside", changed(other_name)),
-        (
-            "another checksum",
-            changed(|bytes| set_central(bytes, 1, 16, &[1])),
-        ),
-        (
-            "encrypted inside",
-            changed(|bytes| set_local(bytes, 1, 6, &[9])),
-        ),
-        (
-            "compressed inside",
-            changed(|bytes| set_local(bytes, 1, 8, &[8])),
-        ),
-        (
-            "a checksum before it",
-            changed(|bytes| set_local(bytes, 1, 14, &[1])),
-        ),
-        (
-            "a size before it",
-            changed(|bytes| set_local(bytes, 1, 18, &[1])),
-        ),
-        (
-            "a size unpacked before it",
-            changed(|bytes| set_local(bytes, 1, 22, &[1])),
-        ),
-        (
-            "another size after it",
-            changed(|bytes| set_descriptor(bytes, 1, 8, &[1])),
-        ),
-        (
-            "another size unpacked after it",
-            changed(|bytes| set_descriptor(bytes, 1, 12, &[1])),
-        ),
+        ("another checksum", central(16, &[1])),
+        ("encrypted inside", local(6, &[9])),
+        ("compressed inside", local(8, &[8])),
+        ("a checksum before it", local(14, &[1])),
+        ("a size before it", local(18, &[1])),
+        ("a size unpacked before it", local(22, &[1])),
+        ("another size after it", descriptor(8, &[1])),
+        ("another size unpacked after it", descriptor(12, &[1])),
         (
             "a flag",
             changed(|bytes| {
