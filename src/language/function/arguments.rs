@@ -104,6 +104,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Returns the error of an argument that is none of what is needed.
+    pub(super) fn unfit(&self, index: usize, needed: &str) -> FunctionError {
+        let found = self.values[index].description();
+        FunctionError::Argument(index, format!("this is {found}; {needed}"))
+    }
+
     pub(super) fn number(&self, index: usize) -> &BigDecimal {
         match &self.values[index] {
             Value::Number(number) => number,
@@ -173,31 +179,29 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Returns why a text that an argument contains or names has no value, reported at the argument: the
-    /// text itself is not a configuration file that a diagnostic could point at. The place is that in
-    /// the text.
-    pub(super) fn at_argument(
+    /// Returns why a text that the first argument contains or names has no value, reported at the argument:
+    /// the text itself is not a configuration file that a diagnostic could point at.
+    pub(super) fn wrong_text(
         &self,
-        index: usize,
         none: NoValue,
-        place: &str,
-        text: TextOrigin,
+        text: &str,
+        name: &str,
+        origin: TextOrigin,
     ) -> FunctionError {
-        let span = self.spans[index];
+        let span = self.spans[0];
         let is_limit = matches!(&none, NoValue::Wrong(problem) if problem.code == Code::Limit);
-        if text == TextOrigin::Argument && self.call.is_sensitive() && !is_limit {
-            return FunctionError::Argument(index, "its text is not valid".to_owned());
+        if origin == TextOrigin::Argument && self.call.is_sensitive() && !is_limit {
+            return FunctionError::Argument(0, "its text is not valid".to_owned());
         }
         FunctionError::NoValue(match none {
             NoValue::Wrong(mut diagnostic) => {
                 // Further labels would point into the text, whose lines cannot be shown.
                 let label = diagnostic.labels.drain(..).next();
-                let what = label
-                    .map(|label| label.text)
-                    .filter(|what| !what.is_empty());
-                let text = match what {
-                    Some(what) => format!("{place}: {what}"),
-                    None => place.to_owned(),
+                let start = label.as_ref().map_or(0, |label| label.span.start);
+                let line = line_of(text, start as usize);
+                let text = match label.map(|label| label.text) {
+                    Some(what) if !what.is_empty() => format!("line {line} of {name}: {what}"),
+                    _ => format!("line {line} of {name}"),
                 };
                 diagnostic.labels.push(Label { span, text });
                 NoValue::Wrong(diagnostic)

@@ -70,13 +70,8 @@ impl std::fmt::Display for Moment {
 }
 
 fn moment(arguments: &Arguments, index: usize) -> Result<Moment, FunctionError> {
-    parse_time(arguments.text(index)).ok_or_else(|| {
-        let problem = format!(
-            "this is {}; a time such as `2018-01-02T23:12:01Z` is needed",
-            arguments.value(index).description()
-        );
-        FunctionError::Argument(index, problem)
-    })
+    parse_time(arguments.text(index))
+        .ok_or_else(|| arguments.unfit(index, "a time such as `2018-01-02T23:12:01Z` is needed"))
 }
 
 /// Parses `2018-01-02T23:12:01.5+01:00`, where each part must have its exact position.
@@ -137,11 +132,8 @@ fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> O
 fn add(arguments: &Arguments) -> Result<Value, FunctionError> {
     let Moment { local, offset } = moment(arguments, 0)?;
     let Some(duration) = parse_duration(arguments.text(1)) else {
-        let problem = format!(
-            "this is {}; a duration such as `1h30m`, `-45s` or `500ms` is needed",
-            arguments.value(1).description()
-        );
-        return Err(FunctionError::Argument(1, problem));
+        let needed = "a duration such as `1h30m`, `-45s` or `500ms` is needed";
+        return Err(arguments.unfit(1, needed));
     };
     match local.checked_add(duration) {
         Ok(local) => Ok(Value::string(Moment { local, offset }.to_string())),

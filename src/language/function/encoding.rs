@@ -83,11 +83,10 @@ fn compress(arguments: &Arguments) -> Result<Value, FunctionError> {
 
 fn find_charset(arguments: &Arguments) -> Result<charset::Charset, FunctionError> {
     charset::find(arguments.text(1)).ok_or_else(|| {
-        let problem = format!(
-            "this is {}; an encoding such as `UTF-8`, `UTF-16LE` or `ISO-8859-1` is needed",
-            arguments.value(1).description()
-        );
-        FunctionError::Argument(1, problem)
+        arguments.unfit(
+            1,
+            "an encoding such as `UTF-8`, `UTF-16LE` or `ISO-8859-1` is needed",
+        )
     })
 }
 

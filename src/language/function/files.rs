@@ -150,11 +150,9 @@ fn pathexpand(arguments: &Arguments) -> Result<Value, FunctionError> {
         return Ok(Value::String(path.clone()));
     };
     if !rest.is_empty() && !rest.starts_with('/') {
-        let problem = format!(
-            "this is {}; the home directories of other users are not known, so only `~` and `~/…` can be used",
-            arguments.value(0).description()
-        );
-        return Err(FunctionError::Argument(0, problem));
+        let problem =
+            "the home directories of other users are not known, so only `~` and `~/…` can be used";
+        return Err(arguments.unfit(0, problem));
     }
     let home = arguments
         .files()?

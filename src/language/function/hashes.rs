@@ -81,12 +81,8 @@ fn named_uuid(arguments: &Arguments) -> Result<Value, FunctionError> {
         "url" => Uuid::NAMESPACE_URL,
         "oid" => Uuid::NAMESPACE_OID,
         "x500" => Uuid::NAMESPACE_X500,
-        text => Uuid::parse_str(text).map_err(|_| {
-            let found = arguments.value(0).description();
-            let problem =
-                format!("this is {found}; `dns`, `url`, `oid`, `x500` or a UUID is needed");
-            FunctionError::Argument(0, problem)
-        })?,
+        text => Uuid::parse_str(text)
+            .map_err(|_| arguments.unfit(0, "`dns`, `url`, `oid`, `x500` or a UUID is needed"))?,
     };
     let uuid = Uuid::new_v5(&namespace, arguments.text(1).as_bytes());
     Ok(Value::string(uuid.to_string()))
@@ -114,11 +110,9 @@ fn hash_password(arguments: &Arguments) -> Result<Value, FunctionError> {
         _ => Some(10),
     };
     let Some(cost) = cost else {
-        let problem = format!(
-            "this is {}; a cost of at most {MAX_COST} is needed, since each step doubles the time",
-            arguments.value(1).description()
-        );
-        return Err(FunctionError::Argument(1, problem));
+        let needed =
+            format!("a cost of at most {MAX_COST} is needed, since each step doubles the time");
+        return Err(arguments.unfit(1, &needed));
     };
     let password = arguments.text(0);
     if password.len() > 72 {

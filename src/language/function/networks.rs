@@ -71,10 +71,7 @@ impl Network {
 
 fn network(arguments: &Arguments) -> Result<Network, FunctionError> {
     let text = arguments.text(0);
-    let wrong = |problem: &str| {
-        let found = arguments.value(0).description();
-        FunctionError::Argument(0, format!("this is {found}; {problem}"))
-    };
+    let wrong = |problem: &str| arguments.unfit(0, problem);
     let needed = "a network such as `10.0.0.0/8` or `fd00::/8` is needed";
     let (address, length) = text.split_once('/').ok_or_else(|| wrong(needed))?;
     let address = parse_address(address).ok_or_else(|| wrong(needed))?;
@@ -127,9 +124,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
 fn whole(arguments: &Arguments, index: usize) -> Result<BigInt, FunctionError> {
     let number = arguments.number(index);
     if !number.is_integer() {
-        let found = arguments.value(index).description();
-        let problem = format!("this is {found}; a whole number is needed");
-        return Err(FunctionError::Argument(index, problem));
+        return Err(arguments.unfit(index, "a whole number is needed"));
     }
     Ok(number.with_scale(0).into_bigint_and_scale().0)
 }

@@ -63,16 +63,12 @@ fn base64gunzip(arguments: &Arguments) -> Result<Value, FunctionError> {
 }
 
 fn cidrcontains(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let wrong = |index: usize, needed: &str| {
-        let found = arguments.value(index).description();
-        FunctionError::Argument(index, format!("this is {found}; {needed} is needed"))
-    };
-    let (network, length) =
-        prefix(arguments.text(0)).ok_or_else(|| wrong(0, "a network such as `10.0.0.0/8`"))?;
+    let (network, length) = prefix(arguments.text(0))
+        .ok_or_else(|| arguments.unfit(0, "a network such as `10.0.0.0/8` is needed"))?;
     let inner = arguments.text(1);
     let (address, inner_length) = prefix(inner)
         .or_else(|| inner.parse().ok().map(|address| (address, bits(address).1)))
-        .ok_or_else(|| wrong(1, "an address or a network"))?;
+        .ok_or_else(|| arguments.unfit(1, "an address or a network is needed"))?;
     let ((outer, width), (inner, inner_width)) = (bits(network), bits(address));
     if width != inner_width {
         let problem = "one of the two is IPv4 and the other IPv6".to_owned();

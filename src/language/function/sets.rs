@@ -83,8 +83,7 @@ fn product(arguments: &Arguments) -> Result<Value, FunctionError> {
     let mut count = 1_u64;
     for (index, value) in arguments.values().iter().enumerate() {
         let Some(items) = value.items() else {
-            let text = format!("this is {}; a set or list is needed", value.description());
-            return Err(FunctionError::Argument(index, text));
+            return Err(arguments.unfit(index, "a set or list is needed"));
         };
         let types: Vec<Type> = items.iter().map(Type::of).collect();
         let converted = unify(&types).and_then(|common| {

@@ -5,7 +5,7 @@
 //! reported where the function is called, since the text is not a configuration file that they could
 //! point at.
 
-use super::arguments::{Arguments, FunctionError, TextOrigin, line_of};
+use super::arguments::{Arguments, FunctionError, TextOrigin};
 use super::files::text_of_file;
 use super::{Function, FunctionContext, is_terramates};
 use crate::diagnostic::{Code, Diagnostic};
@@ -57,10 +57,8 @@ fn check_depth(arguments: &Arguments) -> Result<(), FunctionError> {
 
 /// Evaluates a text with the variables of the second argument.
 fn render(arguments: &Arguments, text: &str, origin: TextOrigin) -> Result<Value, FunctionError> {
-    let value = arguments.value(1);
-    let Some(variables) = value.entries() else {
-        let problem = format!("this is {}; an object is needed", value.description());
-        return Err(FunctionError::Argument(1, problem));
+    let Some(variables) = arguments.value(1).entries() else {
+        return Err(arguments.unfit(1, "an object is needed"));
     };
     if let Some(name) = variables.keys().find(|name| !is_name(name)) {
         let problem = format!("its key {name:?} is not a name that a template can use");
@@ -83,16 +81,11 @@ fn render(arguments: &Arguments, text: &str, origin: TextOrigin) -> Result<Value
         Err(diagnostic) => Err(NoValue::Wrong(diagnostic)),
     };
     rendered.map_err(|none| {
-        let line = match &none {
-            NoValue::Wrong(problem) => problem.labels.first().map(|label| label.span.start),
-            NoValue::Undecided(_) => None,
+        let name = match origin {
+            TextOrigin::File => format!("`{}`", arguments.text(0)),
+            TextOrigin::Argument => "the template".to_owned(),
         };
-        let line = line_of(text, line.unwrap_or(0) as usize);
-        let place = match origin {
-            TextOrigin::File => format!("line {line} of `{}`", arguments.text(0)),
-            TextOrigin::Argument => format!("line {line} of the template"),
-        };
-        arguments.at_argument(0, none, &place, origin)
+        arguments.wrong_text(none, text, &name, origin)
     })
 }
 

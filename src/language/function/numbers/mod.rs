@@ -122,10 +122,8 @@ fn digit(byte: u8, base: u32) -> Option<u32> {
 fn parse_integer(arguments: &Arguments) -> Result<Value, FunctionError> {
     /// More binary digits than the largest supported number has.
     const LONGEST: usize = 16_000;
-    let value = arguments.value(0);
-    let Value::String(text) = value else {
-        let problem = format!("this is {}; a string is needed", value.description());
-        return Err(FunctionError::Argument(0, problem));
+    let Value::String(text) = arguments.value(0) else {
+        return Err(arguments.unfit(0, "a string is needed"));
     };
     let base = u32::try_from(arguments.integer(1)?).ok();
     let Some(base) = base.filter(|base| (2..=62).contains(base)) else {
@@ -147,13 +145,10 @@ fn parse_integer(arguments: &Arguments) -> Result<Value, FunctionError> {
         Some(number * base + digit(byte, base)?)
     });
     match number.filter(|_| !digits.is_empty()) {
-        None => Err(FunctionError::Argument(
-            0,
-            format!(
-                "this is {}; a whole number in base {base} is needed",
-                value.description()
-            ),
-        )),
+        None => {
+            let needed = format!("a whole number in base {base} is needed");
+            Err(arguments.unfit(0, &needed))
+        }
         Some(number) => {
             let number = BigDecimal::from(if is_negative { -number } else { number });
             if is_sane(&number) {

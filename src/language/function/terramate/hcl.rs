@@ -1,7 +1,7 @@
 //! `hclencode` and `hcldecode`.
 
 use crate::language::evaluate::{Call, EvalResult, EvalValue, NamePath, Namespaces, NoValue};
-use crate::language::function::arguments::{Arguments, FunctionError, TextOrigin, line_of};
+use crate::language::function::arguments::{Arguments, FunctionError, TextOrigin};
 use crate::language::parse::parse_whole;
 use crate::language::syntax::is_identifier;
 use crate::language::value::{Value, to_hcl_file};
@@ -10,8 +10,7 @@ use crate::source::FileId;
 pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let value = arguments.value(0);
     let Some(entries) = value.entries() else {
-        let problem = format!("this is {}; an object is needed", value.description());
-        return Err(FunctionError::Argument(0, problem));
+        return Err(arguments.unfit(0, "an object is needed"));
     };
     // Each element has a line of its own, indented by two columns for each level.
     let indent = 1 + u64::from(value.depth()) / 4;
@@ -49,15 +48,7 @@ pub(super) fn decode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let text = arguments.text(0);
     // The parser's tree is large for its text.
     arguments.spend(2 * text.len() as u64)?;
-    let wrong = |none: NoValue| {
-        let start = match &none {
-            NoValue::Wrong(problem) => problem.labels.first().map(|label| label.span.start),
-            NoValue::Undecided(_) => None,
-        };
-        let line = line_of(text, start.unwrap_or(0) as usize);
-        let place = format!("line {line} of the text");
-        arguments.at_argument(0, none, &place, TextOrigin::Argument)
-    };
+    let wrong = |none| arguments.wrong_text(none, text, "the text", TextOrigin::Argument);
     let body = parse_whole(FileId::UNPLACED, text).map_err(|it| wrong(NoValue::Wrong(it)))?;
     if let Some(block) = body.blocks.first() {
         let kind = &block.kind.text;

@@ -99,10 +99,8 @@ fn ternary(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
 }
 
 fn version_match(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let shown = |index: usize| arguments.value(index).description();
     let Some((version, _)) = parse_version(arguments.text(0)) else {
-        let problem = format!("this is {}; a version such as `1.2.3` is needed", shown(0));
-        return Err(FunctionError::Argument(0, problem));
+        return Err(arguments.unfit(0, "a version such as `1.2.3` is needed"));
     };
     let constraint = Constraint::parse(arguments.text(1)).map_err(|problem| {
         let help = "a constraint such as `~> 1.2` or `>= 1.0, < 2.0` is needed";
@@ -120,7 +118,7 @@ fn version_match(arguments: &Arguments) -> Result<Value, FunctionError> {
                 .and_then(|options| options.get("allow_prereleases"));
             option.and_then(Value::to_bool).ok_or_else(|| {
                 let needed = "an object whose attribute `allow_prereleases` is a bool is needed";
-                FunctionError::Argument(2, format!("this is {}; {needed}", shown(2)))
+                arguments.unfit(2, needed)
             })?
         }
     };

@@ -16,24 +16,17 @@ pub(super) fn joinlist(arguments: &Arguments) -> Result<Value, FunctionError> {
         .iter()
         .enumerate()
         .map(|(index, list)| {
-            let wrong = |found: &Value| {
-                let problem = format!(
-                    "its `[{index}]` has {} in it; strings are needed",
-                    found.description()
-                );
-                FunctionError::Argument(1, problem)
-            };
-            let items = list.items().ok_or_else(|| {
-                let problem = format!(
-                    "its `[{index}]` is {}; a list is needed",
-                    list.description()
-                );
-                FunctionError::Argument(1, problem)
-            })?;
-            let texts: Vec<&str> = items
-                .iter()
-                .map(|item| item.as_str().ok_or_else(|| wrong(item)))
-                .collect::<Result<_, _>>()?;
+            let wrong = |problem| FunctionError::Argument(1, format!("its `[{index}]` {problem}"));
+            let items = list
+                .items()
+                .ok_or_else(|| wrong(format!("is {}; a list is needed", list.description())))?;
+            let texts = items.iter().map(|item| {
+                item.as_str().ok_or_else(|| {
+                    let found = item.description();
+                    wrong(format!("has {found} in it; strings are needed"))
+                })
+            });
+            let texts: Vec<&str> = texts.collect::<Result<_, _>>()?;
             Ok(Value::string(texts.join(separator)))
         })
         .collect::<Result<_, FunctionError>>()?;
@@ -93,10 +86,7 @@ fn each_text(
             });
             Ok(Value::list(converted.collect::<Result<Vec<_>, _>>()?))
         }
-        other => {
-            let problem = format!("this is {}; {needed}", other.description());
-            Err(FunctionError::Argument(0, problem))
-        }
+        _ => Err(arguments.unfit(0, needed)),
     }
 }
 

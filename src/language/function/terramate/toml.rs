@@ -9,8 +9,7 @@ use crate::language::value::{Value, parse_number};
 pub(super) fn encode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let value = arguments.value(0);
     let Some(entries) = value.entries() else {
-        let problem = format!("this is {}; an object is needed", value.description());
-        return Err(FunctionError::Argument(0, problem));
+        return Err(arguments.unfit(0, "an object is needed"));
     };
     // The heading of each table repeats the names of those around it.
     let repeated = 1 + u64::from(value.depth());
