@@ -42,7 +42,6 @@ pub struct ToolQuestion<'p> {
     pub asked: AskedAction,
 }
 
-#[derive(Debug)]
 pub struct AskOptions<'a> {
     pub run: &'a str,
     /// The folder for answers; only its owner can read it.
@@ -54,7 +53,6 @@ pub struct AskOptions<'a> {
     pub lock_timeout: Option<Duration>,
 }
 
-#[derive(Debug)]
 pub struct PreparedQuestions {
     pub execution: Execution,
     pub tasks: Vec<Vec<Task>>,

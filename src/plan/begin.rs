@@ -44,7 +44,6 @@ impl Purpose {
     }
 }
 
-#[derive(Debug)]
 pub struct DriverRun<'a> {
     pub id: &'a str,
     pub purpose: Purpose,

@@ -44,7 +44,6 @@ pub(super) const DATA: &str = "TF_DATA_DIR";
 
 pub(super) const WORKSPACE: &str = "TF_WORKSPACE";
 
-#[derive(Debug)]
 pub enum CannotAsk {
     Problems(Vec<SharedProblem>),
     Programs(BTreeMap<LookupError, Vec<StackIndex>>),

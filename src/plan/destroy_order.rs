@@ -14,7 +14,6 @@ use crate::run::safeguard::{EarlyDestroy, Violation};
 use crate::selection::graph::{Graph, SearchDirection};
 use crate::state::document::Document;
 
-#[derive(Debug)]
 pub struct DestroyingRun {
     pub destroyed: BTreeSet<StackIndex>,
     /// The stacks in which it runs other commands.

@@ -71,7 +71,6 @@ pub fn foreseen_facts(
     Some(turn_facts(changed, applied))
 }
 
-#[derive(Debug)]
 pub enum NamedChanges {
     /// Resources; `None` if they cannot be read.
     Resources(Option<ChangedPlan>),

@@ -112,7 +112,6 @@ pub enum RelaxedEffect {
     Contradicted,
 }
 
-#[derive(Debug)]
 pub struct PlannedOrder {
     pub order: OperationOrder,
     /// Stacks in the state but not in this commit: at least the destroyed ones. Their numbers

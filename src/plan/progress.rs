@@ -217,7 +217,6 @@ fn progress(path: &str, text: &[u8]) -> Result<DoneOperations, ProgressError> {
     Ok(progress)
 }
 
-#[derive(Debug)]
 pub struct ProgressWriter {
     file: File,
     path: String,

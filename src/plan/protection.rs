@@ -458,9 +458,3 @@ pub type RefuseDestroy<'a> =
 
 /// Enforces the rules in the turns of an apply.
 pub struct Guard<'a>(pub Box<RefuseDestroy<'a>>);
-
-impl fmt::Debug for Guard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").finish_non_exhaustive()
-    }
-}

@@ -43,7 +43,6 @@ pub struct CurrentFacts<'a> {
 }
 
 /// The facts that plans depend on, for all stacks.
-#[derive(Debug)]
 pub struct PlanFacts<'a> {
     present: CurrentFacts<'a>,
     pairs: Option<EntryIndex<'a>>,

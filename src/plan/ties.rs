@@ -4,7 +4,6 @@ use super::left_behind::DestroyOutcome;
 use super::order::RecordedConstraints;
 use crate::selection::graph::Precedence;
 
-#[derive(Debug)]
 pub struct Ties {
     n_stacks: usize,
     users: Precedence,

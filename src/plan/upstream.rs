@@ -11,7 +11,6 @@ use crate::path::StackPath;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::graph::{Graph, Precedence};
 
-#[derive(Debug)]
 pub struct Upstream {
     paths: Vec<StackPath>,
     /// By stack number: the digest of its outputs.

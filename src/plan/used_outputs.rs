@@ -10,7 +10,6 @@ use crate::project::stack::StackIndex;
 use crate::run::state::UsedDigests;
 use crate::selection::graph::Graph;
 
-#[derive(Debug)]
 pub struct UsedOutputs<'p> {
     project: &'p Project,
     upstream: Upstream,
@@ -19,7 +18,6 @@ pub struct UsedOutputs<'p> {
     sources: BTreeMap<StackIndex, BTreeMap<String, String>>,
 }
 
-#[derive(Debug)]
 struct UsedInput<'p> {
     name: &'p str,
     source: StackIndex,

@@ -15,7 +15,6 @@ use crate::selection::graph::{Arrow, ArrowEnd, Graph};
 use crate::selection::select::Selection;
 
 /// The nodes and arrows of a graph.
-#[derive(Debug)]
 pub struct Drawing<'a> {
     project: &'a Project,
     selection: &'a Selection,

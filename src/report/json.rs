@@ -94,7 +94,6 @@ struct ListJson<'a, T> {
 }
 
 /// The output of `orch list`.
-#[derive(Debug)]
 pub struct StackList<'a> {
     /// All constraints.
     pub graph: &'a Graph,
@@ -221,7 +220,6 @@ fn predecessor_json<'a>(predecessor: &RelatedStack, project: &'a Project) -> Pre
 }
 
 /// The environment of a stack, with the origins of its variables.
-#[derive(Debug)]
 pub struct ShownEnvironment<'a> {
     pub stack: StackIndex,
     /// The variables that a run adds or removes.

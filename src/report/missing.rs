@@ -104,7 +104,6 @@ pub fn missing_text(stack: &MissingStack) -> String {
 }
 
 /// A recorded stack that this commit lacks, with its removal.
-#[derive(Debug)]
 pub struct MissingStory<'a> {
     /// Its key in the state.
     pub path: &'a str,

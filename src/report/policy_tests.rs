@@ -10,7 +10,6 @@ use crate::policy::Problem;
 use crate::printable::printable;
 
 /// A test, and how it ended.
-#[derive(Debug)]
 pub struct TestLine {
     pub file: String,
     /// Its first line, from 1.
@@ -20,7 +19,6 @@ pub struct TestLine {
     pub prints: Vec<String>,
 }
 
-#[derive(Debug)]
 pub enum TestEnd {
     Passed,
     Failed,

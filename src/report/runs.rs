@@ -18,7 +18,6 @@ pub(super) use self::text::{facts, words};
 pub use self::text::{write_causes, write_run, write_runs};
 use crate::record::journal::{Brief, JournalError, RunRecord, RunStatus, StackState};
 
-#[derive(Debug)]
 pub struct ListedRun {
     pub id: String,
     /// The contents of its journal, if it is readable.

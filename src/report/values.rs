@@ -16,7 +16,6 @@ use crate::project::{Problems, Project};
 use crate::selection::select::Selection;
 
 /// The values of expressions in a stack or directory.
-#[derive(Debug)]
 pub struct Evaluation<'a> {
     pub directory: &'a ProjectPath,
     pub stack: Option<StackIndex>,
@@ -24,7 +23,6 @@ pub struct Evaluation<'a> {
 }
 
 /// An expression and its value.
-#[derive(Debug)]
 pub struct EvaluatedExpression<'a> {
     /// The expression as written.
     pub text: &'a str,

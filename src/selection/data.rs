@@ -129,7 +129,6 @@ fn source(
 }
 
 /// The order that the data of a stack asks for, and that the project lacks.
-#[derive(Debug)]
 pub struct MissingOrder<'p> {
     pub stack: StackIndex,
     /// The stacks that it should run after, by path, each with the uses of their data.

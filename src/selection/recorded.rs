@@ -12,7 +12,6 @@ use crate::source::{FileId, SourceFile, Span, Spanned};
 use crate::state::document::{Document, Entry};
 
 /// The recorded stacks, each at the path that is its key, and the stacks that each ran after.
-#[derive(Debug)]
 pub struct RecordedStacks<'d> {
     /// In path order.
     stacks: Stacks,

@@ -46,7 +46,6 @@ pub fn chain(graph: &Graph, later: StackIndex, earlier: StackIndex) -> Option<Ve
 }
 
 /// The question why a stack is selected or not.
-#[derive(Debug)]
 pub struct WhyQuestion<'a> {
     pub project: &'a Project,
     pub references: &'a References,
@@ -57,7 +56,6 @@ pub struct WhyQuestion<'a> {
 }
 
 /// The answer: why a query selects a stack or not.
-#[derive(Debug)]
 pub struct Why {
     /// The reasons against it, in the order of the pipeline; empty if it is selected.
     pub obstacles: Vec<Obstacle>,

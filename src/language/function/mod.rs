@@ -42,7 +42,6 @@ use crate::language::value::{Type, Value};
 /// The prefix of the names of functions in configuration files.
 pub const PREFIX: &str = "tm_";
 
-#[derive(Debug)]
 pub struct Function {
     /// The name without its prefix, as Terraform has it.
     pub name: &'static str,
@@ -99,16 +98,6 @@ enum Body {
     Lazy(fn(&Call, &FunctionContext) -> EvalResult),
     /// Not at all. The text says why, to follow the name.
     Refused(&'static str),
-}
-
-impl std::fmt::Debug for Body {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Body::Eager(_) => "Eager",
-            Body::Lazy(_) => "Lazy",
-            Body::Refused(_) => "Refused",
-        })
-    }
 }
 
 impl Function {

@@ -3,7 +3,6 @@
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-#[derive(Debug)]
 pub(super) struct ChangedOutputs {
     before: Precedence,
     /// By node: for a stack with work, whether its outputs have changed.

@@ -29,7 +29,6 @@ use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
 
-#[derive(Debug)]
 pub struct ApplyDirector<'a, 'p> {
     pub(super) turns: Vec<ApplyTurn<'p>>,
     pub(super) run: String,
@@ -53,7 +52,6 @@ pub struct ApplyDirector<'a, 'p> {
 }
 
 /// The inputs of the stacks of an apply.
-#[derive(Debug)]
 pub(super) struct ReadInputs<'a, 'p> {
     /// `None` if no stack has some.
     of_stacks: Option<&'a StackInputs<'p>>,

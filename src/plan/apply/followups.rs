@@ -43,7 +43,6 @@ pub struct FollowUpStack<'p> {
     pub needs_state: bool,
 }
 
-#[derive(Debug)]
 pub struct ApplyFollowUps<'a, 'p> {
     pub codes: PlanCode<'a, 'p>,
     pub run: String,

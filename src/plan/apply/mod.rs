@@ -101,7 +101,6 @@ pub struct TurnChecks {
     pub needs_state: bool,
 }
 
-#[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is an option of its own"
@@ -135,7 +134,6 @@ pub struct ApplyProject<'a, 'p> {
     pub document: Option<&'a Document>,
 }
 
-#[derive(Debug)]
 pub struct PreparedApply<'a, 'p> {
     pub execution: Execution,
     pub tasks: Vec<Vec<Task>>,
@@ -144,7 +142,6 @@ pub struct PreparedApply<'a, 'p> {
     pub places: Option<TurnPlaces>,
 }
 
-#[derive(Debug)]
 pub struct TurnPlaces {
     /// The node of the first stack; the others follow in order.
     pub first: usize,

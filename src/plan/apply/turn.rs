@@ -28,7 +28,6 @@ pub(super) enum ApplyStepRole {
     Check,
 }
 
-#[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct ApplyTurn<'p> {
     pub(super) stack: ApplyStack<'p>,
@@ -84,7 +83,6 @@ pub(super) enum ApplyMode {
     Unplanned,
 }
 
-#[derive(Debug)]
 pub(super) struct FollowUpState {
     pub(super) is_approved: bool,
     /// Its commands, except steps without a process, or why there are none; `None` until it begins.

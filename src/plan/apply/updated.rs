@@ -7,7 +7,6 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::reference::{Reference, ReferenceKind, References};
 
-#[derive(Debug)]
 pub(super) struct UpdatedStacks<'p> {
     project: &'p Project,
     references: &'p References,

@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Read, Write};
 use sha2::{Digest as _, Sha256};
 
 /// Which side failed.
-#[derive(Debug)]
 pub(super) enum CopyError {
     Read(io::Error),
     Write(io::Error),

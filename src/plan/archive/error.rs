@@ -97,7 +97,6 @@ pub enum ArchiveProblem {
 }
 
 /// An error without the archive's name.
-#[derive(Debug)]
 pub(super) enum ArchiveFault {
     Problem(ArchiveProblem),
     Io(io::Error),

@@ -118,7 +118,6 @@ pub(super) struct Users {
 }
 
 /// The recorded constraints, with the names of their nodes.
-#[derive(Debug)]
 pub struct NamedConstraints<'d> {
     pub recorded: RecordedConstraints,
     /// The keys of recorded stacks that this commit lacks: the nodes after this commit's stacks.

@@ -46,7 +46,6 @@ pub(super) struct RuleEdge {
     rule: Rule,
 }
 
-#[derive(Debug)]
 pub(super) struct Waits {
     /// The number of nodes; operations come first.
     pub(super) n_nodes: usize,
@@ -55,7 +54,6 @@ pub(super) struct Waits {
 }
 
 /// The operations of a plan, and the edges from the rules.
-#[derive(Debug)]
 pub(super) struct Operations {
     /// In tie-breaking order. They are the first nodes.
     pub(super) list: Vec<StackOperation>,

@@ -16,7 +16,6 @@ use super::walk::{assignment, comprehended, head_values, parts};
 pub(super) type Path = Vec<String>;
 
 /// A rule, or a part of one.
-#[derive(Debug)]
 pub(super) struct RuleDefinition {
     pub(super) path: Path,
     /// Where it stands: the line and the column, from 1.
@@ -26,7 +25,6 @@ pub(super) struct RuleDefinition {
 }
 
 /// A name in a body that is not local.
-#[derive(Debug)]
 pub(super) struct RuleReference {
     pub(super) target: RuleTarget,
     /// Where it stands: the line and the column, from 1.
@@ -37,7 +35,6 @@ pub(super) struct RuleReference {
     pub(super) may_bind: bool,
 }
 
-#[derive(Debug)]
 pub(super) enum RuleTarget {
     /// Something below `data`: what is at, above or below this path.
     Data(Path),

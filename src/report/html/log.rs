@@ -15,7 +15,6 @@ const LONGEST: u64 = 32 << 20;
 const LONGEST_TOGETHER: u64 = 256 << 20;
 
 /// The log of an attempt.
-#[derive(Debug)]
 pub(super) struct LogFile<'a> {
     /// The position of the stack.
     pub(super) stack: usize,

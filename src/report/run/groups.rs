@@ -21,7 +21,6 @@ const MOST_FAILURES: usize = 20;
 const MOST_BYTES: u64 = 256 << 10;
 
 /// The logs of a run, by turn.
-#[derive(Debug)]
 pub struct RunLogs {
     logs: Logs,
     /// The location of the logs as seen from the project, and the id of the run, if they are kept.
@@ -105,7 +104,6 @@ impl RunLogs {
 }
 
 /// Prints the output of commands, one turn at a time.
-#[derive(Debug)]
 pub struct Groups {
     folding: FoldingStyle,
     /// The number of sections that have had marks.

@@ -6,7 +6,6 @@ use super::terminal::RESET;
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Splits a stream that arrives in pieces into complete lines, each with the same prefix.
-#[derive(Debug)]
 pub struct PrefixedLines {
     prefix: Vec<u8>,
     /// The beginning of a line that has not ended.

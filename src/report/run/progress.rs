@@ -14,7 +14,6 @@ use crate::run::turn::{Turn, TurnIndex};
 const NAMED: usize = 3;
 
 /// Follows a run by its events.
-#[derive(Debug)]
 pub struct Progress {
     begun: Instant,
     jobs: NonZeroUsize,

@@ -10,7 +10,6 @@ use std::io::Write as _;
 use anstyle_parse::{Params, Parser, Perform, Utf8Parser};
 
 /// A filter for a stream of output. Sequences may be cut anywhere between two calls.
-#[derive(Debug)]
 pub enum Filter {
     /// Everything passes.
     Untouched,
@@ -74,7 +73,6 @@ impl Filter {
 pub(super) const RESET: &[u8] = b"\x1b[0m";
 
 /// Cleans text for a terminal.
-#[derive(Debug)]
 pub struct Cleaner {
     parser: Parser<Utf8Parser>,
     kept: Kept,
@@ -83,7 +81,6 @@ pub struct Cleaner {
 }
 
 /// What the parser found that may stay.
-#[derive(Debug)]
 struct Kept {
     text: Vec<u8>,
     keeps_colours: bool,

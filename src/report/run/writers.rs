@@ -1,6 +1,5 @@
 //! The two streams for all output, which may lead to the same place.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use super::terminal::Filter;
@@ -13,7 +12,6 @@ const BUFFER: usize = 128 << 10;
 ///
 /// Everything is flushed at once, so that the order is right if both streams lead to one file. A
 /// broken stream is not written to again: a reader that exits must not stop a run.
-#[derive(Debug)]
 pub struct StreamWriters {
     stdout: StreamWriter,
     stderr: StreamWriter,
@@ -70,12 +68,6 @@ impl StreamWriter {
         if !self.is_at_line_start {
             self.write(b"\n");
         }
-    }
-}
-
-impl fmt::Debug for StreamWriter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamWriter").finish_non_exhaustive()
     }
 }
 

@@ -26,7 +26,6 @@ use crate::state::timeline::Backup;
 const COMMIT: usize = 12;
 
 /// A document with its lock, backups and address.
-#[derive(Debug)]
 pub struct ShownState {
     pub address: String,
     pub document: Document,
@@ -36,7 +35,6 @@ pub struct ShownState {
     pub backups: Vec<Backup>,
 }
 
-#[derive(Debug)]
 pub struct RecordedGraph {
     pub address: String,
     pub document: Document,

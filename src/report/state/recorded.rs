@@ -13,7 +13,6 @@ use crate::report::document::write_json;
 use crate::report::status::why_text;
 use crate::state::document::{Document, Entry};
 
-#[derive(Debug)]
 pub struct StateList {
     pub address: String,
     pub document: Document,

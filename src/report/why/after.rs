@@ -13,7 +13,6 @@ use crate::report::reasons::origins_text;
 use crate::selection::why::ChainLink;
 
 /// Two stacks, and the constraints between them.
-#[derive(Debug)]
 pub struct OrderExplanation<'a> {
     pub project: &'a Project,
     /// The stack in question.

@@ -25,7 +25,6 @@ use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 
 /// An explained stack.
-#[derive(Debug)]
 pub struct Story<'a> {
     pub question: &'a WhyQuestion<'a>,
     /// The explanation.
@@ -43,7 +42,6 @@ pub struct Story<'a> {
 }
 
 /// A policy that can start a stack.
-#[derive(Debug)]
 pub struct PolicyStarter {
     /// Its number in the project.
     pub policy: usize,
