@@ -23,13 +23,12 @@ use crate::run::request::new_id;
 use crate::selection::select::Query;
 use crate::state::document::Document;
 
-#[derive(Clone, Copy)]
-pub(super) struct FailingFacts<'a, 'p> {
-    pub(super) subjects: &'a StacksToPlan<'p>,
-    pub(super) settled: &'a Decisions,
-    /// The stacks with work that each stack runs after.
-    pub(super) runs_after: &'a BTreeMap<StackIndex, WorkBefore>,
-}
+/// The decisions on stacks and on removed ones, and why stacks are blocked.
+pub(super) type PlanParts<'a, 'd> = (
+    &'a mut Decisions,
+    &'a mut Removals<'d>,
+    &'a mut BTreeMap<StackIndex, String>,
+);
 
 pub(super) struct FailingStacks {
     mode: PlanMode,
@@ -40,18 +39,16 @@ pub(super) struct FailingStacks {
 }
 
 impl Context {
+    /// Finds the stacks that fail. `runs_after` are the stacks with work that each stack runs after.
     pub(super) fn failing(
         &self,
         request: &PlanRequest<'_>,
         query: &Query,
-        known: FailingFacts<'_, '_>,
+        subjects: &StacksToPlan<'_>,
+        settled: &Decisions,
+        runs_after: &BTreeMap<StackIndex, WorkBefore>,
         asked: &AskedTools,
     ) -> Result<FailingStacks> {
-        let FailingFacts {
-            subjects,
-            settled,
-            runs_after,
-        } = known;
         let unknown = subjects
             .all
             .iter()
@@ -149,11 +146,7 @@ impl FailingStacks {
         context: &Context,
         subjects: &StacksToPlan<'_>,
         document: Option<&Document>,
-        (settled, removals, blocked): (
-            &mut Decisions,
-            &mut Removals<'_>,
-            &mut BTreeMap<StackIndex, String>,
-        ),
+        (settled, removals, blocked): PlanParts<'_, '_>,
     ) {
         for (path, cause) in self.skipped_after(context, subjects, settled, removals, document) {
             let why = format!("runs after {cause}, which failed to plan");

@@ -8,7 +8,7 @@ use super::ask::{self, AskedTools, RemovedQuestions};
 use super::checks::{Conditions, Unchanged};
 use super::commits::Commits;
 use super::entries::{self, Decisions, find_created_first};
-use super::failing::FailingFacts;
+use super::failing::PlanParts;
 use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
 use super::protection::refuse;
@@ -123,14 +123,6 @@ struct Planning<'a, 'd> {
 }
 
 /// The facts that decide which stacks are kept.
-struct RetentionFacts<'a, 'p> {
-    subjects: &'a StacksToPlan<'p>,
-    document: Option<&'a Document>,
-    blocked: &'a mut BTreeMap<StackIndex, String>,
-    /// The stacks of this commit that run after others with work.
-    conditional: &'a BTreeSet<StackIndex>,
-}
-
 struct ToolAnswers {
     asked: AskedTools,
     places: BTreeMap<StackIndex, StackBackend>,
@@ -176,13 +168,9 @@ impl Context {
                 PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
             }
         };
-        let kept = RetentionFacts {
-            subjects,
-            document,
-            blocked: &mut blocked,
-            conditional: &after(&settled).into_keys().collect(),
-        };
-        self.keep(request, kept, &mut settled, removals)?;
+        let conditional = after(&settled).into_keys().collect();
+        let parts = (&mut settled, &mut *removals, &mut blocked);
+        self.keep(request, subjects, document, &conditional, parts)?;
         removals.keep_current(self, &settled);
         let mut runs_after = after(&settled);
         let unchanged = Unchanged {
@@ -193,13 +181,8 @@ impl Context {
             blocked: &blocked,
         };
         checks.check_unchanged(&unchanged, &needs)?;
-        let known = FailingFacts {
-            subjects,
-            settled: &settled,
-            runs_after: &runs_after,
-        };
         let failing = self
-            .failing(request, query, known, &asked)?
+            .failing(request, query, subjects, &settled, &runs_after, &asked)?
             .with(checks.failed_stacks());
         if request.leaves_out_failed {
             let parts = (&mut settled, &mut *removals, &mut blocked);
@@ -263,19 +246,15 @@ impl Context {
     }
 
     /// Keeps the stacks that must not be destroyed. Fails if the plan would destroy protected ones.
+    /// `conditional` are the stacks of this commit that run after others with work.
     fn keep(
         &self,
         request: &PlanRequest<'_>,
-        kept: RetentionFacts<'_, '_>,
-        settled: &mut Decisions,
-        removals: &mut Removals<'_>,
+        subjects: &StacksToPlan<'_>,
+        document: Option<&Document>,
+        conditional: &BTreeSet<StackIndex>,
+        (settled, removals, blocked): PlanParts<'_, '_>,
     ) -> Result<()> {
-        let RetentionFacts {
-            subjects,
-            document,
-            blocked,
-            conditional,
-        } = kept;
         let of_subjects: BTreeSet<StackIndex> = subjects
             .all
             .iter()
