@@ -168,7 +168,9 @@ impl EarlierTurns {
             };
             // It is a follow-up whether or not a reason is recorded.
             (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
-            (next.started_after, next.ended_after) = (turn.started_after, turn.ended_after);
+            if record.header.part_of.is_some() {
+                (next.started_after, next.ended_after) = (turn.started_after, turn.ended_after);
+            }
             next.state = state;
             next.history.push(state);
             if let Some(asked) = asked

@@ -60,9 +60,9 @@ pub struct WorkflowTurn {
     pub answers_failure: bool,
     /// The answers of policies to its end, if another run has asked them.
     pub answers: Option<Vec<PolicyAnswer>>,
-    /// In an earlier run: how many turns had ended there when it started.
+    /// In the run of a work order: how many turns had ended when it started.
     pub started_after: Option<usize>,
-    /// In an earlier run: how many turns had ended there before it did.
+    /// In the run of a work order: how many turns had ended before it did.
     pub ended_after: Option<usize>,
     /// When it was asked for, in nanoseconds since 1970.
     pub created_at: u64,
@@ -385,8 +385,8 @@ impl Workflow {
         of_path.filter(move |position| self.turns[*position].stack == Some(stack))
     }
 
-    /// Returns whether a turn of a stack began after the end of this one, in the same earlier run: so it was the
-    /// follow-up.
+    /// Returns whether a turn of a stack began after the end of this one, in the same run of a work order: so it was
+    /// the follow-up.
     fn has_joined_earlier(&self, position: usize, stack: StackIndex) -> bool {
         let parent = &self.turns[position];
         let Some(end) = parent.ended_after.filter(|_| position < self.n_earlier) else {
