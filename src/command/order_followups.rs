@@ -152,16 +152,11 @@ impl Context {
             let run = last.header.run.clone();
             remarks.incomplete.extend(ClaimingRun { run, end }.doubt());
         }
-        let is_plan = matches!(order.task, OrderedTask::Plan { .. });
-        for &position in open.iter().filter(|it| is_plan && **it < n_turns) {
-            let turn = &mut workflow.earlier.turns[position];
-            if turn.answers.is_none() && latest.results.contains_key(&position) {
-                let why =
-                    "its changes are unknown, because its job ended before it asked the policies";
-                turn.facts.unknown = Some(why.to_owned());
-            }
-        }
         workflow.earlier.unevaluated = open;
+        if let OrderedTask::Plan { .. } = order.task {
+            let has_result = |position: &usize| latest.results.contains_key(position);
+            mark_unknown(&mut workflow, |it| *it < n_turns && has_result(it));
+        }
         let open = is_left.then(|| OpenFollowUps {
             rest,
             workflow,
@@ -173,6 +168,18 @@ impl Context {
             },
         });
         Ok(Some(OrderFollowUps { open, remarks }))
+    }
+}
+
+/// Marks the changes of turns as unknown whose jobs have not asked the policies about them.
+fn mark_unknown(workflow: &mut EarlierWorkflow, is_of_job: impl Fn(&usize) -> bool) {
+    let earlier = &mut workflow.earlier;
+    for &position in earlier.unevaluated.iter().filter(|it| is_of_job(it)) {
+        let turn = &mut earlier.turns[position];
+        if turn.answers.is_none() {
+            let why = "its changes are unknown, because its job ended before it asked the policies";
+            turn.facts.unknown = Some(why.to_owned());
+        }
     }
 }
 
@@ -219,7 +226,9 @@ impl FollowUpRemarks {
             notices.warning(&format!("follow-ups may be missing: {why}"));
         }
         if !self.incomplete.is_empty() {
-            notices.help("run `orch finish` again on the machine of that run, or `orch plan`");
+            notices.help(
+                "run `orch finish` again on the machine of that run, or look with `orch plan`",
+            );
         }
         !self.incomplete.is_empty()
     }
@@ -240,8 +249,8 @@ impl Claim {
             return Ok(());
         }
         Err(
-            Error::refused("another `orch finish` of this work order evaluates its policies")
-                .hint("wait until it has ended"),
+            Error::refused("another `orch finish` has evaluated these policies meanwhile")
+                .hint("run `orch finish` again"),
         )
     }
 
@@ -261,16 +270,19 @@ impl Claim {
             return put.map_err(from_store);
         }
         let folder = GuardedFolder::find(&context.project.root).map_err(Error::external)?;
-        let Some(folder) = folder else {
+        let runs = folder
+            .map(Runs::find)
+            .transpose()
+            .map_err(Error::external)?;
+        // A journal that cannot be read shows that it began.
+        let has_begun = runs.is_some_and(|runs| {
+            let record = runs.record(run);
+            !record.is_err_and(|error| error.is_missing())
+        });
+        if has_begun {
             return Ok(());
-        };
-        let runs = Runs::find(folder).map_err(Error::external)?;
-        match runs.record(run) {
-            Err(error) if error.is_missing() => {
-                let removed = self.store.remove_claim(&self.order, self.number);
-                removed.map_err(from_store)
-            }
-            _ => Ok(()),
         }
+        let removed = self.store.remove_claim(&self.order, self.number);
+        removed.map_err(from_store)
     }
 }
