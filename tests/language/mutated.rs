@@ -50,13 +50,15 @@ const PIECES: [&str; 40] = [
     "tm_format(\"%999999s\", 1)",
 ];
 
-/// Files with blocks that can be deferred, and with what may be around them.
-const FILES: [&str; 5] = [
+/// Files with blocks that can be deferred, with what may be around them, and files that need no parser.
+const FILES: [&str; 7] = [
     "globals {\n  a = \"x\"\n  b = [1, 2]\n}\n",
     "# what\n\nstack {\n  tags = [\"a\"]\n}\n\nglobals \"a\" \"é\" { # why\n  x = { a = 1, b = \"${c}\" }\n}\n\nglobals {\n}\nimport {\n  source = \"/x.tm\"\n}\n",
     "globals a {}\nglobals{\n  n = -1.5 + f(x...) # }\n}\nstack {\n  name = <<E\nglobals {\n}\nE\n}\n",
     "terramate {\n  config {\n    git { default_branch = \"{\" }\n  }\n}\nglobals \"a\"b\"c\" {\n  é = 1\n}\na = 1\nglobals {\n  x = 1\n}\n",
     "globals {\n  a = b ? c : d\n}\ngenerate_hcl \"x.tf\" {\n  content {\n    a = 1\n  }\n}\nglobals {\n  m = [for k, v in x : v if k]\n}",
+    "# what\nstack {\n  name = \"é\" # why\n  tags = [\n    \"a\", // and\n    \"b\",\n  ]\n\n  after = []\n}\n",
+    "orch {\n  config {\n    run {\n      x = true\n      y = [null, [0.5, 12]]\n    }\n    z {}\n  }\n}\ndriver \"a\" b {\n}\nassert {\n  a = false\n}",
 ];
 
 /// A generator of pseudorandom numbers: the same ones each time.

@@ -2,13 +2,14 @@
 //!
 //! Each file is parsed once, in the task that reads it, and unused parts are dropped at once: the content of
 //! top-level blocks such as `generate_hcl` is only checked for syntax. The content of most `globals` blocks is parsed
-//! only when it is needed, since most commands do not need it. The parser stops at the first syntax error of a file,
-//! so a file gives at most one.
+//! only when it is needed, since most commands do not need it. Files that consist of literal values need no parser. The
+//! parser stops at the first syntax error of a file, so a file gives at most one.
 
 mod duplicate_key;
 mod for_object;
 mod heredoc;
 mod lower;
+mod plain;
 mod skim;
 mod word;
 
@@ -46,7 +47,7 @@ const USED: [&str; 14] = [
 pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     let skimmed = skim::globals(file, text);
     let around = if skimmed.is_empty() {
-        None
+        plain::parse(file, text, 0)
     } else {
         parse_around(file, text, skimmed)
     };
@@ -76,8 +77,10 @@ fn parse_around(file: FileId, text: &str, skimmed: Vec<SkimmedBlock>) -> Option<
     } in ranges
     {
         let piece = &text[start..*end];
-        let body = structure::Body::from_str(piece).ok()?;
-        let body = Lower::from(file, piece, start).body(&body, is_used);
+        let body = plain::parse(file, piece, start).or_else(|| {
+            let body = structure::Body::from_str(piece).ok()?;
+            Some(Lower::from(file, piece, start).body(&body, is_used))
+        })?;
         lowered.attributes.extend(body.attributes);
         lowered.blocks.extend(body.blocks);
         start = *next;

@@ -15,6 +15,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use self::expression::expression;
+pub(super) use self::expression::{is_keyword, number};
 use super::lower::span;
 use crate::language::syntax::{DeferredBlock, Name};
 use crate::source::{FileId, Span};
@@ -47,18 +48,49 @@ pub(super) fn globals(file: FileId, text: &str) -> Vec<SkimmedBlock> {
 /// Finds places in a file. Every text here goes on to the end of the file, so its length says where it
 /// begins.
 #[derive(Clone, Copy)]
-struct Places {
-    file: FileId,
-    length: usize,
+pub(super) struct Places {
+    pub(super) file: FileId,
+    pub(super) length: usize,
 }
 
 impl Places {
+    /// Returns a word that is not reserved.
+    pub(super) fn word(self, text: &[u8]) -> Option<(Name, &[u8])> {
+        let (word, rest) = word(text)?;
+        let name = self.name(word, text, rest)?;
+        (!is_keyword(word)).then_some((name, rest))
+    }
+
+    /// Returns the labels of a block, and what follows its opening brace.
+    pub(super) fn labels(self, text: &[u8]) -> Option<(Vec<Name>, &[u8])> {
+        let mut labels = Vec::new();
+        let mut rest = text;
+        loop {
+            let start = spaces(rest);
+            let (label, after) = match start {
+                [b'{', content @ ..] => return Some((labels, content)),
+                [b'"', ..] => plain_string(start)?,
+                _ => word(start)?,
+            };
+            labels.push(self.name(label, start, after)?);
+            rest = after;
+        }
+    }
+
+    /// Returns a name that reaches from the beginning of `start` to that of `after`.
+    fn name(self, name: &[u8], start: &[u8], after: &[u8]) -> Option<Name> {
+        Some(Name {
+            text: std::str::from_utf8(name).ok()?.into(),
+            span: self.span(start, after),
+        })
+    }
+
     /// Returns the range from the beginning of `text` to that of `after`.
     fn range(self, text: &[u8], after: &[u8]) -> Range<usize> {
         self.length - text.len()..self.length - after.len()
     }
 
-    fn span(self, text: &[u8], after: &[u8]) -> Span {
+    pub(super) fn span(self, text: &[u8], after: &[u8]) -> Span {
         span(self.file, &self.range(text, after))
     }
 }
@@ -70,25 +102,8 @@ fn top_level<'t>(
     found: &mut Vec<SkimmedBlock>,
 ) -> Option<&'t [u8]> {
     let start = blank_lines(text);
-    let name = |name: &[u8], start, after| {
-        Some(Name {
-            text: std::str::from_utf8(name).ok()?.into(),
-            span: places.span(start, after),
-        })
-    };
-    let (kind, mut rest) = word(start)?;
-    let kind = name(kind, start, rest)?;
-    let mut labels = Vec::new();
-    let content = loop {
-        let start = spaces(rest);
-        let (label, after) = match start {
-            [b'{', content @ ..] => break content,
-            [b'"', ..] => plain_string(start)?,
-            _ => word(start)?,
-        };
-        labels.push(name(label, start, after)?);
-        rest = after;
-    };
+    let (kind, after) = places.word(start)?;
+    let (labels, content) = places.labels(after)?;
     if &*kind.text != "globals" {
         return rest_of_block(content);
     }
@@ -116,12 +131,12 @@ fn split(text: &[u8], is_kind: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     (&text[..text.len() - rest.len()], rest)
 }
 
-fn spaces(text: &[u8]) -> &[u8] {
+pub(super) fn spaces(text: &[u8]) -> &[u8] {
     split(text, |byte| matches!(byte, b' ' | b'\t')).1
 }
 
 /// Skips blanks and comments up to the end of the line. Nothing else may come before it.
-fn end_of_line(text: &[u8]) -> Option<&[u8]> {
+pub(super) fn end_of_line(text: &[u8]) -> Option<&[u8]> {
     match spaces(text) {
         [] => Some(&[]),
         [b'\n', rest @ ..] => Some(rest),
@@ -167,7 +182,7 @@ fn gap(text: &[u8], in_brackets: bool) -> &[u8] {
 }
 
 /// Returns a word, and what follows.
-fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = text.first()?;
     if !first.is_ascii_alphabetic() && *first != b'_' {
         return None;
@@ -176,7 +191,7 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Returns the content of a string without templates or escapes, and what follows.
-fn plain_string(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn plain_string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (content, rest) = split(text.strip_prefix(b"\"")?, is_plain);
     Some((content, rest.strip_prefix(b"\"")?))
 }
@@ -256,7 +271,7 @@ static IS_PLAIN: [bool; 256] = {
 };
 
 /// Returns whether all names differ.
-fn are_unique(names: &[&[u8]]) -> bool {
+pub(super) fn are_unique(names: &[&[u8]]) -> bool {
     // Numbers are compared faster than texts, and few names agree in the first eight bytes.
     let first_bytes = |name: &[u8]| {
         let bytes = name.iter().take(8);

@@ -96,7 +96,7 @@ fn steps(text: &[u8], depth: usize) -> Option<&[u8]> {
 }
 
 /// Skips a number that has few digits and no exponent.
-fn number(text: &[u8]) -> Option<&[u8]> {
+pub(in crate::language::parse) fn number(text: &[u8]) -> Option<&[u8]> {
     let mut rest = digits(text)?;
     if let Some(fraction) = rest.strip_prefix(b".") {
         rest = digits(fraction)?;
@@ -209,7 +209,7 @@ fn name(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns whether a word is reserved.
-fn is_keyword(word: &[u8]) -> bool {
+pub(in crate::language::parse) fn is_keyword(word: &[u8]) -> bool {
     matches!(
         word,
         b"else" | b"endfor" | b"endif" | b"for" | b"if" | b"in"
