@@ -192,7 +192,7 @@ impl Project {
             broken: found.broken,
             ..Project::default()
         };
-        let mut stacks = Vec::new();
+        let mut stacks = Vec::with_capacity(evaluated.len());
         let (mut moved, mut removed, mut policies) = (Vec::new(), Vec::new(), Vec::new());
         let mut modules = Vec::new();
         for Evaluated {
