@@ -25,9 +25,7 @@ const ADDRESSES: [&str; 4] = [
 /// Who runs `orch`, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// The user.
     pub by: String,
-    /// The machine.
     pub host: String,
     /// The process id of `orch` on it.
     pub process: u32,

@@ -85,7 +85,6 @@ fn git(arguments: &[&str]) -> Option<String> {
     output(git.args(arguments))
 }
 
-/// Returns the features of the package that are on.
 fn features() -> String {
     let features = env::var("CARGO_CFG_FEATURE").unwrap_or_default();
     let features = features.split(',');

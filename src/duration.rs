@@ -8,12 +8,8 @@ use jiff::tz::TimeZone;
 /// The longest duration that can be set.
 const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
-/// Parses a duration as people write it: `90s`, `1h 30m`.
-///
-/// # Errors
-///
-/// If the text is not a duration, or one that is negative or longer than a year; the message says
-/// which.
+/// Parses a duration as people write it: `90s`, `1h 30m`. Fails if the text is not a duration, or
+/// one that is negative or longer than a year; the message says which.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let duration: jiff::SignedDuration = text
         .parse()

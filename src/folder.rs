@@ -11,7 +11,6 @@ use std::time::SystemTime;
 
 use crate::on_disk::if_there;
 
-/// The name of the folder.
 pub const NAME: &str = ".orch";
 
 /// The file that makes git ignore it.
@@ -43,22 +42,15 @@ pub enum Unusable {
 }
 
 impl GuardedFolder {
-    /// Returns the folder of a project, if it has one.
-    ///
-    /// # Errors
-    ///
-    /// If something else has this name.
+    /// Returns the folder of a project, if it has one. Fails if something else has this name.
     pub fn find(root: &Path) -> Result<Option<Self>, Unusable> {
         let folder = root.join(NAME);
         let shown = NAME.to_owned();
         Ok(is_directory(&folder, NAME)?.then_some(GuardedFolder { folder, shown }))
     }
 
-    /// Returns a directory of the user's choice as such a folder, if it exists. Links in its path are followed.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a directory.
+    /// Returns a directory of the user's choice as such a folder, if it exists. Links in its path
+    /// are followed. Fails if it is not a directory.
     pub fn find_at(directory: &Path) -> Result<Option<Self>, Unusable> {
         let shown = directory.display().to_string();
         match directory.metadata() {

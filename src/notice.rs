@@ -43,17 +43,14 @@ impl Debug for Notices {
 }
 
 impl Notices {
-    /// Returns notices for a listener.
     pub fn new(listener: impl Fn(Notice<'_>) + Send + Sync + 'static) -> Self {
         Notices(Arc::new(listener))
     }
 
-    /// Gives a note.
     pub fn note(&self, message: &str) {
         self.0(Notice::Note(message));
     }
 
-    /// Gives a warning.
     pub fn warning(&self, message: &str) {
         self.0(Notice::Warning(message));
     }

@@ -59,12 +59,9 @@ impl FilePattern {
         escaped
     }
 
-    /// Resolves a pattern in a file of `directory`: relative to the project root if it starts with `/`, else relative
-    /// to `directory`. A pattern that ends in `/` matches everything below.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a pattern, or leads out of the project.
+    /// Resolves a pattern in a file of `directory`: relative to the project root if it starts with
+    /// `/`, else relative to `directory`. A pattern that ends in `/` matches everything below.
+    /// Fails if it is not a pattern, or leads out of the project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         // Only the part before the first wildcard is a path; `..` after one has no meaning.
         let literal = written

@@ -40,7 +40,6 @@ impl Span {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spanned<T> {
     pub value: T,
-    /// The place.
     pub span: Span,
 }
 
@@ -120,7 +119,6 @@ impl Sources {
         (&self.file(span.file).path, span.start, span.end)
     }
 
-    /// Returns the file and the position at which a span starts.
     pub fn locate(&self, span: Span) -> (&SourceFile, Position) {
         let file = self.file(span.file);
         (file, file.position(span.start as usize))

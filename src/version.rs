@@ -39,10 +39,7 @@ const OPERATORS: [(&str, Operator); 7] = [
 
 impl Constraint {
     /// Parses comparisons separated by commas; a version without an operator must match exactly.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, for a label.
+    /// The error is a label.
     pub fn parse(text: &str) -> Result<Self, String> {
         text.split(',')
             .map(|part| Comparison::parse(part.trim()))

@@ -23,7 +23,6 @@ pub struct Workspace {
     /// The files that may be inputs, if requested.
     pub listing: Listing,
     pub directory: ProjectPath,
-    /// How the root was found.
     pub rule: RootRule,
 }
 
@@ -31,7 +30,6 @@ pub struct Workspace {
 #[derive(Debug)]
 pub struct LocatedProject {
     pub root: PathBuf,
-    /// How the root was found.
     pub rule: RootRule,
     pub directory: ProjectPath,
 }
@@ -43,12 +41,9 @@ impl LocatedProject {
         self.rule != RootRule::WorkingDirectory
     }
 
-    /// Reads the project, with its listing if `lists` is set, and with all data that stacks use of each
-    /// other if `finds_data` is set: otherwise only what orders them.
-    ///
-    /// # Errors
-    ///
-    /// If no threads can be started. All other problems are added to `problems`.
+    /// Reads the project, with its listing if `lists` is set, and with all data that stacks use of
+    /// each other if `finds_data` is set: otherwise only what orders them. Fails if no threads can
+    /// be started. All other problems are added to `problems`.
     pub fn load(
         self,
         lists: bool,

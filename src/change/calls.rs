@@ -14,12 +14,8 @@ use crate::project::discover::Listing;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Problems, Project};
 
-/// Returns the wanted calls of each stack, nearest first. Stacks without any are left out. Adds warnings to
-/// `problems`.
-///
-/// # Errors
-///
-/// If no thread can be started.
+/// Returns the wanted calls of each stack, nearest first. Stacks without any are left out. Adds
+/// warnings to `problems`. Fails if no thread can be started.
 pub fn calls_of(
     project: &Project,
     listing: &Listing,
@@ -37,12 +33,9 @@ pub fn calls_of(
     Ok(found)
 }
 
-/// Returns the directories that the Terraform files of other directories call as modules, each with the place of a
-/// call. Adds warnings to `problems`.
-///
-/// # Errors
-///
-/// If a file cannot be read, or no thread can be started.
+/// Returns the directories that the Terraform files of other directories call as modules, each with
+/// the place of a call. Adds warnings to `problems`. Fails if a file cannot be read, or no thread
+/// can be started.
 pub fn called_modules(
     project: &Project,
     listing: &Listing,

@@ -46,7 +46,6 @@ pub enum Ignored {
 pub enum InputLocation {
     /// A file, or a directory with everything below it.
     Path(ProjectPath),
-    /// The files that a pattern matches.
     Matching(FilePattern),
 }
 
@@ -90,7 +89,6 @@ pub enum UseKind {
     },
     /// An attribute of the `stack` block depends on it.
     Attribute(Box<str>),
-    /// A global depends on it.
     Global {
         /// For example `global.region`.
         name: Box<str>,

@@ -13,7 +13,6 @@ pub(super) struct CodeUse {
     /// The stack that is meant; `None` if that cannot be determined.
     pub(super) place: Option<UsedPlace>,
     pub(super) file: ProjectPath,
-    /// The text of the file.
     pub(super) text: Arc<str>,
     /// The place in the file.
     pub(super) span: Span,
@@ -24,7 +23,6 @@ pub(super) struct CodeUse {
 pub(super) enum UsedPlace {
     /// By its directory: the first of these that is a stack.
     Directories(Vec<ProjectPath>),
-    /// By its backend.
     Backend(String),
 }
 

@@ -17,7 +17,6 @@ const ON_DISK: &str = "on disk ";
 pub(super) struct CountedTree<'a> {
     pub(super) root: &'a Path,
     pub(super) head: CommitTree,
-    /// The counted uncommitted changes.
     pub(super) status: &'a ChangedFiles,
 }
 

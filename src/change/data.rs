@@ -16,13 +16,9 @@ use crate::project::stack::{DataKind, StackIndex, StackUse, Stacks};
 use crate::project::{self, Problems, Project};
 use crate::source::{FileId, SourceFile, Span};
 
-/// Adds to each stack the stacks whose data its Terraform and Terragrunt files use. `order_from` has the
-/// kinds that order stacks, and with `all`, the other kinds are added too. A use of an unknown stack is a
-/// warning if it would order stacks.
-///
-/// # Errors
-///
-/// If no thread can be started.
+/// Adds to each stack the stacks whose data its Terraform and Terragrunt files use. `order_from`
+/// has the kinds that order stacks, and with `all`, the other kinds are added too. A use of an
+/// unknown stack is a warning if it would order stacks. Fails if no thread can be started.
 pub fn add_code_uses(
     project: &mut Project,
     listing: &Listing,
@@ -110,7 +106,6 @@ pub fn add_code_uses(
     Ok(())
 }
 
-/// Returns the directories of stacks, in path order.
 fn directories(stacks: &Stacks) -> Vec<ProjectPath> {
     let mut directories: Vec<ProjectPath> = Vec::with_capacity(stacks.len());
     for (_, stack) in stacks.iter() {

@@ -23,7 +23,6 @@ use crate::project::{self, Problems, Project};
 #[derive(Debug, Clone)]
 pub struct Changes {
     pub since: Baseline,
-    /// The changed stacks, each with one cause.
     pub stacks: BTreeMap<StackIndex, ChangeCause>,
     /// The stacks that a trigger marks as changed, each with the first such trigger by path.
     pub triggered: BTreeMap<StackIndex, Trigger>,
@@ -49,12 +48,9 @@ impl Changes {
     }
 }
 
-/// Finds the changes since `base`, in commits up to HEAD and in the working tree. Computed values are
-/// compared with the same host environment. Adds warnings to `problems`.
-///
-/// # Errors
-///
-/// If git cannot determine the differences, or no thread can be started.
+/// Finds the changes since `base`, in commits up to HEAD and in the working tree. Computed values
+/// are compared with the same host environment. Adds warnings to `problems`. Fails if git cannot
+/// determine the differences, or no thread can be started.
 pub fn find(
     present: CurrentProject<'_>,
     base: Base,
@@ -146,11 +142,8 @@ pub fn find(
     })
 }
 
-/// Returns which of some stacks changed since a commit, and why. Triggers do not count.
-///
-/// # Errors
-///
-/// If git cannot determine the differences, or no thread can be started.
+/// Returns which of some stacks changed since a commit, and why. Triggers do not count. Fails if
+/// git cannot determine the differences, or no thread can be started.
 pub fn causes_since(
     present: CurrentProject<'_>,
     commit: &CommitId,

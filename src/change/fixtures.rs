@@ -42,7 +42,6 @@ pub(super) fn files(paths: &[&str]) -> ChangedFiles {
     ChangedFiles::new(files.collect())
 }
 
-/// Formats a chain.
 pub(super) fn way(chain: &[Use]) -> String {
     let steps = chain.iter().map(|step| {
         let kind = match &step.kind {

@@ -13,7 +13,6 @@ use crate::project::lifecycle::{IgnoredChanges, IgnoredInput};
 use crate::project::stack::StackIndex;
 use crate::source::Spanned;
 
-/// The lists of the stacks that ignore anything.
 #[derive(Debug, Default)]
 pub(super) struct IgnoreLists(BTreeMap<StackIndex, IgnoreList>);
 

@@ -224,7 +224,6 @@ struct RollbackQuestion {
     commits: Vec<RecordedCommit>,
 }
 
-/// A recorded commit.
 struct RecordedCommit {
     commit: CommitId,
     /// A commit known to have the same inputs. If set, this one counts only as a descendant of it.

@@ -22,7 +22,6 @@ pub(super) struct TriggerEffects {
     pub(super) dismissed: BTreeMap<StackIndex, Vec<Trigger>>,
 }
 
-/// Reads changed triggers.
 pub(super) struct TriggerReader<'a> {
     pub(super) repository: &'a Repository,
     pub(super) head: Option<&'a CommitId>,

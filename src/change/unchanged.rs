@@ -139,7 +139,6 @@ fn texts_at<'p>(
     Ok(texts.collect())
 }
 
-/// Returns the files that a commit has.
 fn in_commit(
     present: CurrentProject<'_>,
     commit: &CommitId,

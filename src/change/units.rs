@@ -8,11 +8,8 @@ use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::{self, Problems, Project};
 
-/// Reads the Terragrunt files of some directories. Adds warnings to `problems`.
-///
-/// # Errors
-///
-/// If a file cannot be read, or no thread can be started.
+/// Reads the Terragrunt files of some directories. Adds warnings to `problems`. Fails if a file
+/// cannot be read, or no thread can be started.
 pub fn terragrunt_units(
     project: &Project,
     listing: &Listing,

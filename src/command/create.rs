@@ -19,7 +19,6 @@ const CREATE: &str = "create";
 /// How many paths a note lists.
 const MAX_NAMED: usize = 5;
 
-/// The stacks to create.
 #[derive(Debug, Clone)]
 pub struct CreateRequest {
     pub what: Created,
@@ -50,7 +49,6 @@ pub struct CreatedFile {
     pub change: FileToWrite,
 }
 
-/// Files to write.
 #[derive(Debug, Default)]
 pub struct NewFiles(Vec<CreatedFile>);
 
@@ -166,7 +164,6 @@ impl Context {
         }
     }
 
-    /// Checks and returns the file of one of many stacks.
     fn one_of_many(&self, directory: ProjectPath, settings: &NewStack) -> Result<CreatedFile> {
         let path = Path::new(directory.as_str());
         let file = directory.join(STACK_FILE);

@@ -159,7 +159,6 @@ fn shown(directory: &Path, file: &Path) -> String {
     file.to_string_lossy().into_owned()
 }
 
-/// Returns a diagnostic whose places are in a file.
 fn placed(mut diagnostic: Diagnostic, file: FileId) -> Diagnostic {
     for label in &mut diagnostic.labels {
         label.span.file = file;

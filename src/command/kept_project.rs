@@ -11,16 +11,12 @@ use crate::project::Problems;
 #[derive(Default)]
 pub struct KeptProject {
     kept: RefCell<Option<Context>>,
-    /// HEAD when it was loaded.
     head: RefCell<Option<CommitId>>,
 }
 
 impl KeptProject {
-    /// Returns the kept project, or loads it if there is none or HEAD has moved since.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be loaded, or git cannot be asked.
+    /// Returns the kept project, or loads it if there is none or HEAD has moved since. Fails if it
+    /// cannot be loaded, or git cannot be asked.
     pub fn load<E: From<Error>>(
         &self,
         load: impl FnOnce() -> Result<Context, E>,
@@ -44,7 +40,6 @@ impl KeptProject {
         Ok(is_same.then_some(context))
     }
 
-    /// Keeps a project for later.
     pub fn keep(&self, context: Context) {
         *self.kept.borrow_mut() = Some(context);
     }

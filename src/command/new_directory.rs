@@ -83,7 +83,6 @@ impl Context {
         Ok(())
     }
 
-    /// Returns whether anything is at a path of the project.
     pub(super) fn is_there(&self, path: &ProjectPath) -> Result<bool> {
         self.exists(&path.to_host(&self.project.root))
     }
@@ -102,7 +101,6 @@ fn failed_look(place: &ProjectPath, error: io::Error) -> Error {
     Error::described(format!("failed to look at `{place}`"), error)
 }
 
-/// Returns the error of a path that cannot be used.
 pub(super) fn cannot(verb: &str, written: &Path, why: &str) -> Error {
     let written = written.to_string_lossy();
     Error::usage(format!("cannot {verb} `{}`: {why}", printable(&written)))

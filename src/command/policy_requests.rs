@@ -20,7 +20,6 @@ use crate::selection::attached::PolicyAttachments;
 /// How many stacks are worth a worker of their own.
 const MIN_STACKS: usize = 500;
 
-/// The turn states that are evaluated.
 const STATES: [TurnState; 2] = [TurnState::Finished, TurnState::Failed];
 
 /// The answers of all policies. Policies are numbered as in the project.
@@ -35,7 +34,6 @@ pub struct PolicyRequests {
     pub n_left_out: usize,
 }
 
-/// A policy that fails.
 #[derive(Debug)]
 pub struct FailedRequest {
     pub policy: usize,

@@ -10,11 +10,8 @@ use crate::report::ShownScript;
 use crate::selection::select::Selection;
 
 impl Context {
-    /// Returns the definitions of a script, in the order of their directories.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
+    /// Returns the definitions of a script, in the order of their directories. Fails if there is
+    /// none.
     pub fn script(&self, labels: &[String]) -> Result<Vec<PlacedScript<'_>>> {
         let all = self.project.scripts();
         let named = all.iter().filter(|script| script.block.labels == labels);
@@ -34,11 +31,8 @@ impl Context {
         })
     }
 
-    /// Returns the stacks of a selection that have a script. Notes if none has it.
-    ///
-    /// # Errors
-    ///
-    /// If no directory has such a script.
+    /// Returns the stacks of a selection that have a script. Notes if none has it. Fails if no
+    /// directory has such a script.
     pub(super) fn with_script(
         &self,
         labels: &[String],
@@ -63,11 +57,8 @@ impl Context {
         Ok(reduced)
     }
 
-    /// Returns the definitions of a script, each with the stacks of a selection that have it.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
+    /// Returns the definitions of a script, each with the stacks of a selection that have it. Fails
+    /// if there is none.
     pub fn script_info(
         &self,
         labels: &[String],

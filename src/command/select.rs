@@ -52,7 +52,6 @@ pub enum MissingStacks {
 }
 
 pub struct NameList {
-    /// Its source, for messages.
     pub source: String,
     pub text: String,
 }

@@ -29,7 +29,6 @@ use crate::run::turn::Step;
 use crate::state::writer::WriterEnd;
 
 pub trait RunOutput: Sink {
-    /// Returns the streams for the output of commands.
     fn streams(&self) -> Result<Streams<'static>>;
 
     /// Returns the logs, if the output is captured.

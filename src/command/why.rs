@@ -210,7 +210,6 @@ impl Context {
         }
     }
 
-    /// Returns the inputs of a stack.
     fn inputs(
         &mut self,
         stack: StackIndex,

@@ -166,7 +166,6 @@ pub fn quoted_key(written: &str) -> Option<String> {
     Some(format!("{path}{}", KeyFilter::One(key)))
 }
 
-/// Describes the missing quotes.
 pub fn missing_quotes(quoted: String) -> String {
     let word = command_line(&[quoted.into()]);
     format!("the quotes around the key are missing; in a shell, write `{word}`")

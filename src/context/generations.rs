@@ -12,10 +12,7 @@ use crate::state::document::Document;
 
 impl Context {
     /// Evaluates for the current generations. The state is read only if a value depends on it.
-    ///
-    /// # Errors
-    ///
-    /// If the state cannot be read: a command must not run for the wrong generation.
+    /// Fails if the state cannot be read: a command must not run for the wrong generation.
     pub fn in_generations<T>(&mut self, evaluate: impl Fn(&Self) -> T) -> Result<T> {
         let value = evaluate(self);
         if !self.state.generations.were_asked() || self.project.settings.state.is_none() {
@@ -32,11 +29,8 @@ impl Context {
         Ok(evaluate(self))
     }
 
-    /// Computes the environments of stacks, and adds their problems to the diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// If they depend on the state, and it cannot be read.
+    /// Computes the environments of stacks, and adds their problems to the diagnostics. Fails if
+    /// they depend on the state, and it cannot be read.
     pub fn environments(
         &mut self,
         stacks: impl Iterator<Item = StackIndex>,

@@ -46,7 +46,6 @@ use crate::project::per_stack::SharedProblem;
 use crate::project::stack::StackIndex;
 use crate::workspace::Workspace;
 
-/// How to mark the root of a project.
 pub const MARK_ROOT: &str = "write `orch { root = true }` to a file `orch.orch.hcl` in the root";
 
 /// A project with the parts of git and the state that have been read so far.
@@ -106,7 +105,6 @@ impl Context {
         );
     }
 
-    /// Reports the base of the changes.
     pub fn report_base(&self, base: &ChangeBase) {
         let (base, reason) = match base {
             ChangeBase::Commit(base) => (base.commit.short(), base.reason.clone()),

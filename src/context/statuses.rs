@@ -39,11 +39,7 @@ pub(super) struct CountedDigests {
     counted: CountedStates,
 }
 
-/// Returns the configuration of the state.
-///
-/// # Errors
-///
-/// If there is none, or it is invalid.
+/// Returns the configuration of the state. Fails if there is none, or it is invalid.
 pub fn state_config(project: &Project, notices: &Notices) -> Result<StateConfig> {
     let Some(block) = &project.settings.state else {
         let what = "this project keeps no state";
@@ -102,11 +98,8 @@ impl Context {
         Ok(self.state.opened.as_mut().expect("it has just been opened"))
     }
 
-    /// Reads the document of this project, and digests all stacks at the same time.
-    ///
-    /// # Errors
-    ///
-    /// If the document is unusable; else, if the stacks cannot be digested.
+    /// Reads the document of this project, and digests all stacks at the same time. Fails if the
+    /// document is unusable; else, if the stacks cannot be digested.
     pub fn read_and_digest(&mut self, counted: CountedStates) -> Result<Document> {
         self.opened()?;
         let opened = self
@@ -163,7 +156,6 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the statuses of the stacks according to the document at an address.
     pub fn statuses_in(
         &mut self,
         document: &Document,

@@ -16,9 +16,7 @@ pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// A stack without an id.
 #[derive(Debug)]
 pub struct MissingId {
-    /// The directory of the stack.
     pub directory: ProjectPath,
-    /// The new id.
     pub id: String,
     /// The file with the id; or why the file cannot be edited.
     pub change: Result<FileToWrite, CannotEdit>,

@@ -31,7 +31,6 @@ pub struct NewStack {
     pub wants: Vec<String>,
     pub wanted_by: Vec<String>,
     pub watch: Vec<String>,
-    /// The files that it imports.
     pub imports: Vec<String>,
 }
 
@@ -75,7 +74,6 @@ impl NewStack {
         text
     }
 
-    /// Returns the problems that the file would have in a directory.
     pub fn problems(&self, root: &Path, directory: &ProjectPath) -> Vec<Diagnostic> {
         let text = self.text(root, directory);
         let body = match parse_whole(FileId::UNPLACED, &text) {

@@ -16,7 +16,6 @@ use crate::project::discover::{DirectoryListing, Listing, SizeLimit, is_terrafor
 use crate::project::{self, Problems, Project};
 use crate::source::{FileId, SourceFile};
 
-/// The limit of Terraform files.
 const TERRAFORM: SizeLimit = SizeLimit {
     bytes: 2 << 20,
     help: "split it, or put an empty file `.orchskip` into its directory",

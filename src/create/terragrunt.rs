@@ -23,7 +23,6 @@ pub struct NewUnits {
     pub units: BTreeMap<ProjectPath, Vec<ProjectPath>>,
     /// The directories with Terragrunt files that name no module and lie beside no Terraform files.
     pub others: Vec<ProjectPath>,
-    /// The units that depend on one inside them.
     pub inside_out: Vec<InsideOutUnit>,
     /// The units with an `exclude` block, each with the place of it.
     pub excluding: Vec<(ProjectPath, Location)>,

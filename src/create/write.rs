@@ -8,7 +8,6 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::path::ProjectPath;
 
-/// A file to write.
 #[derive(Debug, Clone)]
 pub struct FileToWrite {
     pub path: ProjectPath,
@@ -191,7 +190,6 @@ impl Made {
     }
 }
 
-/// Writes a file beside its place.
 fn draft(
     place: &Path,
     text: &str,

@@ -27,7 +27,6 @@ pub enum Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     pub code: Code,
-    /// How bad it is.
     pub severity: Severity,
     /// The problem, in one phrase.
     pub message: String,
@@ -44,7 +43,6 @@ pub struct Diagnostic {
 /// A place, with a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
-    /// The place.
     pub span: Span,
     /// The text; may be empty.
     pub text: String,
@@ -63,12 +61,10 @@ impl Diagnostic {
         }
     }
 
-    /// Starts an error.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, message)
     }
 
-    /// Starts a warning.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, message)
     }
@@ -165,7 +161,6 @@ pub fn sort(diagnostics: &mut Vec<Diagnostic>, sources: &Sources) {
 pub enum RenderStyle {
     /// No escape sequences.
     Plain,
-    /// With the colours of a terminal.
     Coloured,
 }
 

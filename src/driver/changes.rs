@@ -16,7 +16,6 @@ use super::terraform::{BadPlan, check_format, parse};
 /// The vendor of the resources in such plans.
 const VENDOR: &str = "terraform";
 
-/// The kind of an output.
 const OUTPUT: &str = "output";
 
 /// The replacement of a sensitive value.
@@ -29,7 +28,6 @@ pub struct Changed {
     pub name: String,
     /// Its type; `output` for an output.
     pub type_name: String,
-    /// Whose it is.
     pub vendor: &'static str,
     /// Its kind: `resource` or `output`.
     pub entity: &'static str,
@@ -243,7 +241,6 @@ impl Secrets {
         secrets
     }
 
-    /// Adds the marked parts of a value.
     fn add(&mut self, value: Option<Value>, marks: Option<&Value>) {
         match (value, marks) {
             (_, None | Some(Value::Bool(false) | Value::Null)) | (None, _) => {}

@@ -77,7 +77,6 @@ impl PartialEq for Outputs {
 
 impl Eq for Outputs {}
 
-/// Returns whether a recorded mark is of a sensitive output.
 fn is_of_sensitive(mark: &str) -> bool {
     mark.starts_with(RUN) || mark.starts_with(SALTED)
 }

@@ -331,7 +331,6 @@ mod tests {
 
     use super::*;
 
-    /// A plan file with these entries.
     fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
         let mut file = Vec::new();
         let mut archive = ZipArchiveWriter::new(&mut file);

@@ -48,13 +48,10 @@ impl ModuleVariables {
         variables
     }
 
-    /// Returns whether Terraform takes a variable as text: if it has no type, or the type `string`, `number` or
-    /// `bool`. Others are expressions, in which strings have quotes; so are those that are not declared, except in
-    /// units of Terragrunt.
-    ///
-    /// # Errors
-    ///
-    /// The name of a file that may declare it, and that cannot be read or understood.
+    /// Returns whether Terraform takes a variable as text: if it has no type, or the type `string`,
+    /// `number` or `bool`. Others are expressions, in which strings have quotes; so are those that
+    /// are not declared, except in units of Terragrunt. The error is the name of an unreadable file
+    /// that may declare it.
     pub fn is_text(&self, name: &str) -> Result<bool, &str> {
         match (self.declared.get(name), &self.unknown) {
             (Some(is_text), _) => Ok(*is_text),

@@ -24,7 +24,6 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// Returns the error for an invalid field.
     pub(super) fn unexpected(&self, field: &[u8]) -> GitError {
         let start = &field[..field.len().min(200)];
         GitError::Unexpected {

@@ -16,7 +16,6 @@ use crate::path::ProjectPath;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holds {
     NoDirectory,
-    /// Nothing that was searched for.
     Nothing,
     /// It cannot be determined.
     Unknown,
@@ -24,7 +23,6 @@ pub enum Holds {
     Wanted,
 }
 
-/// A search, and its directories.
 pub(crate) struct Search<'s> {
     /// The directories, each once.
     pub(crate) directories: &'s [ProjectPath],

@@ -15,7 +15,6 @@ pub struct RecordedFile {
     pub id: String,
 }
 
-/// The mode of a file in git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedMode {
     File,

@@ -10,7 +10,6 @@ use super::syntax::{Block, Body, Expr, ExprKind, TemplatePart, TraversalStep, Tr
 /// An attribute or a block of a body, for the question whether it matters.
 #[derive(Debug, Clone, Copy)]
 pub enum BodyItem<'a> {
-    /// The attribute of this name.
     Attribute(&'a str),
     Block(&'a str),
 }

@@ -60,12 +60,8 @@ impl ProjectPath {
         host
     }
 
-    /// Resolves a path in a file of the directory `self`: relative to the project root if it starts with `/`, else
-    /// relative to `self`.
-    ///
-    /// # Errors
-    ///
-    /// [`LeavesProject`] if `..` climbs above the root.
+    /// Resolves a path in a file of the directory `self`: relative to the project root if it starts
+    /// with `/`, else relative to `self`. Fails if `..` climbs above the root.
     pub fn resolve(&self, written: &str) -> Result<Self, LeavesProject> {
         let mut names: Vec<&str> = Vec::new();
         if !written.starts_with('/') {
@@ -107,7 +103,6 @@ impl ProjectPath {
         &self.0[1..]
     }
 
-    /// Returns whether this is the project root.
     pub fn is_root(&self) -> bool {
         &*self.0 == "/"
     }

@@ -35,12 +35,8 @@ pub enum BadKey {
 }
 
 impl InstanceKey {
-    /// Checks a key.
-    ///
-    /// # Errors
-    ///
-    /// If it is empty, longer than 64 characters, or has a control character, a quote, a bracket or a
-    /// slash.
+    /// Checks a key. Fails if it is empty, longer than 64 characters, or has a control character, a
+    /// quote, a bracket or a slash.
     pub fn new(text: &str) -> Result<Self, BadKey> {
         let is_bad = |c: &char| matches!(c, '"' | '\'' | '`' | '[' | ']' | '/') || needs_escape(*c);
         if text.is_empty() {
@@ -109,7 +105,6 @@ impl StackPath {
         }
     }
 
-    /// Returns the path of the current generation of this stack.
     #[must_use]
     pub fn current(&self) -> Self {
         match &self.key {

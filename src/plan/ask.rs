@@ -138,7 +138,6 @@ pub fn prepare_init(
     })
 }
 
-/// Creates the folder of a turn.
 pub(super) fn create_folder(options: &AskOptions<'_>, number: usize) -> Result<PathBuf, CannotAsk> {
     let folder = folder_of(options.folder, number);
     fs::create_dir_all(&folder).map_err(CannotAsk::Folder)?;

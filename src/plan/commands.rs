@@ -122,7 +122,6 @@ pub(super) struct CommandPreparation<'a, 'p> {
     hidden: Vec<HiddenOption>,
 }
 
-/// The steps of a turn, with their commands.
 pub(super) type StepCommands = Vec<(Step, Task)>;
 
 pub(super) struct CommandPlace {

@@ -20,11 +20,9 @@ use crate::project::sharing::SharingBackend;
 use crate::project::stack::{Stack, StackIndex, StacksById};
 use crate::run::sharing::{InputVariables, RunInputs};
 
-/// The inputs of the stacks of a plan.
 #[derive(Debug)]
 pub struct StackInputs<'p> {
     sources: Vec<InputSource<'p>>,
-    /// Their positions.
     by_command: BTreeMap<(PlanStack, &'p [String]), usize>,
     /// The stacks with inputs, or why those of a removed stack cannot be found.
     of_stacks: BTreeMap<PlanStack, Result<InputsOfStack<'p>, String>>,
@@ -174,12 +172,9 @@ impl<'p> StackInputs<'p> {
         &self.sources[position]
     }
 
-    /// Evaluates the inputs of a stack; `None` if it has none. `outputs` returns the outputs of the source at a
-    /// position, or why they cannot be used; `may_mock` returns whether mocks may replace those of a stack.
-    ///
-    /// # Errors
-    ///
-    /// Why an input has no value. No value is in the message.
+    /// Evaluates the inputs of a stack; `None` if it has none. `outputs` returns the outputs of the
+    /// source at a position, or why they cannot be used; `may_mock` returns whether mocks may
+    /// replace those of a stack. The error says why an input has no value, and quotes none.
     pub fn variables<'v>(
         &self,
         stack: PlanStack,
@@ -205,11 +200,7 @@ impl<'p> StackInputs<'p> {
 }
 
 impl KnownOutputs {
-    /// Returns the outputs of a source.
-    ///
-    /// # Errors
-    ///
-    /// Why they cannot be used.
+    /// Returns the outputs of a source. The error says why they cannot be used.
     pub fn get(&self, inputs: &StackInputs<'_>, position: usize) -> Result<&Value, &str> {
         let outputs = self.0.get(&inputs.key(position));
         let outputs = outputs.ok_or("they were not read")?;

@@ -7,7 +7,6 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{Graph, Precedence};
 
-/// What a destroy does to a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DestroyOutcome {
     Destroyed,

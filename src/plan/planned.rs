@@ -21,10 +21,8 @@ use crate::state::document::Document;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The id of the planning run.
     pub id: String,
     pub mode: PlanMode,
-    /// The other options of the request.
     pub options: RequestedOptions,
     pub commit: Option<String>,
     /// The state that it was made from.

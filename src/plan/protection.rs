@@ -32,7 +32,6 @@ pub struct Protection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProtectionRule {
     Stack,
-    /// Some of its resources, or all.
     Resources(ProtectedResources),
 }
 
@@ -61,7 +60,6 @@ enum ProtectedBy {
     },
 }
 
-/// Returns the rules that protect anything.
 fn stated<T>(
     stack: Option<(bool, T)>,
     resources: Option<(&ProtectedResources, T)>,
@@ -184,7 +182,6 @@ impl Protection {
         text
     }
 
-    /// Returns the protected part of what is destroyed.
     fn loss(&self, destroyed: &DestroyedPart<'_>) -> Option<ProtectedLoss> {
         match &self.rule {
             ProtectionRule::Stack if destroyed.is_whole => Some(ProtectedLoss::Stack),

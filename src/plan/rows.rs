@@ -34,7 +34,6 @@ impl PlanRow<'_> {
 enum RowPosition {
     /// First, since other stacks use its outputs.
     Read,
-    /// In the sequence of the plan.
     At(usize),
     /// Never applied: at most the state changes.
     None,

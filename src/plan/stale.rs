@@ -138,7 +138,6 @@ pub fn record_of_generation(entry: &Entry) -> String {
     format!("{} {commit:?} {:?}", entry.generation, entry.backend)
 }
 
-/// Returns whether a mark is of a tainted stack.
 fn shows_taint(mark: &str) -> bool {
     mark.ends_with(" true")
 }

@@ -32,7 +32,6 @@ pub struct OutputDifferences<'p> {
     pub inputs: Vec<(&'p str, StackIndex)>,
     /// The inputs that use changed outputs and that `ignore_changes` leaves out.
     pub ignored: Vec<&'p str>,
-    /// Whether other outputs have changed.
     pub others: bool,
 }
 
@@ -78,7 +77,6 @@ impl<'p> UsedOutputs<'p> {
         }
     }
 
-    /// Returns the digests of the outputs that a stack is applied with.
     pub fn of(&mut self, stack: StackIndex) -> UsedDigests {
         let inputs = self.inputs.get(&stack).map_or(&[][..], Vec::as_slice);
         let digests = inputs.iter().map(|input| {

@@ -18,7 +18,6 @@ const SELECTION: [(&str, &str); 4] = [
     ("no_tags", "TM_ARG_NO_TAGS"),
 ];
 
-/// The variables of flags of a run.
 const RUN: [(&str, &str); 9] = [
     ("quiet", "TM_ARG_QUIET"),
     ("no_recursive", "TM_ARG_RUN_NO_RECURSIVE"),
@@ -34,7 +33,6 @@ const RUN: [(&str, &str); 9] = [
 /// The flags with an optional value, which is a switch.
 const SWITCHES: [&str; 1] = ["continue_on_error"];
 
-/// Returns whether any of the variables is set.
 pub(crate) fn is_any_set() -> bool {
     let mut all = CHDIR.iter().chain(&SELECTION).chain(&RUN);
     all.any(|(_, variable)| is_set(variable))

@@ -97,7 +97,6 @@ impl Github {
     }
 }
 
-/// Annotates the error that ends the program.
 pub(crate) fn annotate_end(title: &str, message: &str) {
     if is_job() {
         write(Severity::Error, None, title, message);

@@ -8,7 +8,6 @@ use orch::notice::{Notice, Notices};
 use super::console;
 use super::github::Github;
 
-/// Returns the notices of the project at a root.
 pub(crate) fn of(root: &Path) -> Notices {
     let root = root.to_owned();
     Notices::new(move |notice| give(&root, &notice))

@@ -6,7 +6,6 @@ use crate::source::Span;
 /// `create_before_destroy` of a stack that a dependent forces on it, as in Terraform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForcedCreateBeforeDestroy {
-    /// The stack that has the rule.
     pub from: StackPath,
     /// The place of the rule, if it is in the project.
     pub span: Option<Span>,

@@ -76,7 +76,6 @@ pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
     }
 }
 
-/// The origin of a variable.
 #[derive(Debug, Clone)]
 pub struct EnvOrigin<'p> {
     pub span: Span,
@@ -105,7 +104,6 @@ pub struct Environments<'p> {
 }
 
 impl<'p> Environments<'p> {
-    /// Creates one for a project and the host environment.
     pub fn new(
         project: &'p Project,
         host_environment: impl Iterator<Item = (String, String)>,

@@ -8,7 +8,6 @@ use super::problems::Problems;
 use crate::diagnostic::{Code, Diagnostic, closest};
 use crate::source::{Span, Spanned};
 
-/// An entry with the name of an input.
 struct Entry<'p> {
     name: &'p str,
     /// Whether it is in quotes, and so a glob of files.

@@ -31,7 +31,6 @@ pub struct Outline<'r> {
 /// A stack, or a directory that leads to stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutlineEntry {
-    /// The path of the stack, or of the directory.
     pub path: StackPath,
     pub kind: OutlineKind,
 }

@@ -33,12 +33,10 @@ const MAX_NAME: usize = 64;
 
 #[derive(Debug, Clone)]
 pub struct PolicyBlock {
-    /// Its name, unique in the project.
     pub name: Spanned<String>,
     pub file: Spanned<ProjectPath>,
     /// The entries of `attach`, as written; `None` for all stacks at and below its directory.
     pub attach: Option<Vec<Spanned<String>>>,
-    /// The directory that it was written for.
     pub directory: ProjectPath,
     /// Whether a failed evaluation is a failure of the run.
     pub on_error: OnPolicyError,

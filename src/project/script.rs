@@ -27,7 +27,6 @@ pub struct ScriptBlock {
     pub lets: Vec<LetDefinition>,
     /// At least one.
     pub jobs: Vec<ScriptJob>,
-    /// The keyword.
     pub keyword: Span,
     /// The whole block.
     pub span: Span,
@@ -67,7 +66,6 @@ pub fn labels(words: &[OsString]) -> Vec<String> {
     words.iter().map(label).collect()
 }
 
-/// Reads the scripts of a directory.
 pub(super) fn read<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     problems: &mut Vec<Diagnostic>,

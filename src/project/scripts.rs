@@ -23,7 +23,6 @@ pub struct PlacedScript<'p> {
     pub block: &'p ScriptBlock,
 }
 
-/// The commands of a script in one stack.
 #[derive(Debug, Clone, Default)]
 pub struct StackScript {
     /// The words of each command; at least one of each.
@@ -34,7 +33,6 @@ pub struct StackScript {
     pub wants_mocks: bool,
 }
 
-/// The type of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OptionType {
     Bool,

@@ -37,11 +37,8 @@ pub struct SharingBackend {
 /// An `input` block: an output of another stack, as a variable of this one.
 #[derive(Debug, Clone)]
 pub struct InputBlock {
-    /// The name of the variable.
     pub name: Spanned<String>,
-    /// The name of the backend.
     pub backend: Expr,
-    /// The id of the stack that has the output.
     pub from_stack_id: Expr,
     /// Its value; `outputs` are the outputs of that stack.
     pub value: Expr,
@@ -150,7 +147,6 @@ impl Shape {
     }
 }
 
-/// Reads the inputs of a directory.
 pub(super) fn read_inputs<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     problems: &mut Vec<Diagnostic>,
@@ -192,7 +188,6 @@ fn read_input(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<InputBloc
     })
 }
 
-/// Checks the outputs of a directory.
 pub(super) fn check_outputs<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     problems: &mut Vec<Diagnostic>,
@@ -202,7 +197,6 @@ pub(super) fn check_outputs<'b>(
     }
 }
 
-/// Reads the backends of a directory.
 pub(super) fn read_backends<'b>(
     blocks: impl Iterator<Item = &'b Block>,
     problems: &mut Vec<Diagnostic>,

@@ -23,7 +23,6 @@ const DESTROY: &str = "destroy";
 /// Options with which a command has a state of its own.
 const STATES: [&str; 2] = ["state", "state-out"];
 
-/// Options of other modes.
 const MODES: [&str; 2] = [DESTROY, "refresh-only"];
 
 /// Options with which a command only prints something, and succeeds.

@@ -35,7 +35,6 @@ pub struct ToolUse {
     added: Vec<String>,
     /// The position of the subcommand in the arguments.
     action: usize,
-    /// Whether it is part of a script.
     is_scripted: bool,
 }
 

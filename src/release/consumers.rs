@@ -19,16 +19,12 @@ use crate::version::Constraint;
 pub struct Consumer {
     pub call: FoundCall,
     pub asked: RequestedVersion,
-    /// Whether that allows the new version.
     pub allows_new: bool,
 }
 
-/// Returns the stacks with a call of the module, of their own or in local modules that they use, that resolves to the
-/// old version. Warns of calls with an unknown version.
-///
-/// # Errors
-///
-/// If no thread can be started.
+/// Returns the stacks with a call of the module, of their own or in local modules that they use,
+/// that resolves to the old version. Warns of calls with an unknown version. Fails if no thread can
+/// be started.
 pub fn consumers(
     release: &Release,
     project: &Project,
@@ -91,7 +87,6 @@ fn unknown(call: &ModuleCall, why: &str, release: &Release) -> Diagnostic {
 
 /// The sources of calls of the module.
 struct Sources {
-    /// Any of these.
     addresses: Vec<Address>,
     /// A directory of the repository, at any address: there are no remotes to compare with.
     anywhere: Option<String>,
@@ -134,18 +129,14 @@ impl Sources {
             || self.anywhere.as_ref().is_some_and(is_there)
     }
 
-    /// Returns whether a call is or may be one of the module.
     fn may_be(&self, call: &ModuleCall) -> bool {
         is_unknown(call)
             || CallSource::parse(&call.source).is_some_and(|source| self.has(&source.address))
     }
 }
 
-/// Returns the version in a call and whether it allows the new version, if it resolves to the old one.
-///
-/// # Errors
-///
-/// Why it is unknown.
+/// Returns the version in a call and whether it allows the new version, if it resolves to the old
+/// one. The error says why it is unknown.
 fn resolve(
     call: &ModuleCall,
     release: &Release,

@@ -5,10 +5,8 @@ use std::fmt;
 use crate::change::{CallVersion, ModuleCall};
 use crate::project::module::{AddressKind, CallSource};
 
-/// The version in a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedVersion {
-    /// The newest.
     Newest,
     /// A constraint, as written.
     Constraint(String),
@@ -27,11 +25,8 @@ impl fmt::Display for RequestedVersion {
     }
 }
 
-/// Returns the version in a call: `None` for the default branch of a repository.
-///
-/// # Errors
-///
-/// The part that only Terraform can evaluate.
+/// Returns the version in a call: `None` for the default branch of a repository. The error is the
+/// part that only Terraform can evaluate.
 pub(super) fn asked(
     call: &ModuleCall,
     source: &CallSource,

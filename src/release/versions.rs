@@ -20,10 +20,6 @@ pub struct ReleaseName {
 
 impl ReleaseName {
     /// Parses `MODULE@OLD..NEW`.
-    ///
-    /// # Errors
-    ///
-    /// The problem, for a message.
     pub fn parse(written: &str) -> Result<Self, String> {
         const SHAPE: &str = "write the module, its old version and its new one: `vpc@1.3.0..1.4.0`";
         let parts = written.split_once('@').and_then(|(module, versions)| {
@@ -63,7 +59,6 @@ impl fmt::Display for ReleaseName {
 pub struct ReleasedVersion {
     pub version: Version,
     pub tag: String,
-    /// The commit of the tag.
     pub commit: CommitId,
 }
 
@@ -71,10 +66,8 @@ pub struct ReleasedVersion {
 #[derive(Debug, Clone)]
 pub struct Release {
     pub module: ModuleBlock,
-    /// The version before.
     pub old: ReleasedVersion,
     pub new: ReleasedVersion,
-    /// All versions that have tags.
     pub(super) versions: Vec<Version>,
     /// The remotes of the repository, as addresses.
     pub(super) remotes: Vec<String>,
@@ -92,7 +85,6 @@ pub enum ReleaseError {
         /// A module of nearly this name.
         closest: Option<String>,
     },
-    /// A version has no tag.
     #[error("the module `{module}` has no version {version}: no tag `{tag}`")]
     NoTag {
         module: String,
@@ -111,11 +103,8 @@ pub enum ReleaseError {
 const MAX_SHOWN: usize = 5;
 
 impl Release {
-    /// Finds a release: its module in the project, and its versions among the tags of the repository.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such module or version, or git fails.
+    /// Finds a release: its module in the project, and its versions among the tags of the
+    /// repository. Fails if there is no such module or version, or git fails.
     pub fn find(
         name: &ReleaseName,
         project: &Project,

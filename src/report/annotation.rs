@@ -30,7 +30,6 @@ pub fn write_annotation(out: &mut impl Write, annotation: &Annotation<'_>) -> io
     writeln!(out, "title={title}::{message}")
 }
 
-/// Escapes the text of an annotation.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")

@@ -57,7 +57,6 @@ fn state_word(state: FileState) -> Option<&'static str> {
     }
 }
 
-/// Returns the word for the state of any change.
 fn state_json(state: FileState) -> &'static str {
     state_word(state).unwrap_or("committed")
 }
@@ -216,7 +215,6 @@ impl<'a> SinceJson<'a> {
     }
 }
 
-/// A file that differs.
 #[derive(Serialize)]
 pub(super) struct FileJson<'a> {
     file: &'a str,
@@ -270,7 +268,6 @@ impl<'a> CauseJson<'a> {
     }
 }
 
-/// An input of a stack.
 #[derive(Serialize)]
 pub(super) struct InputJson<'a> {
     /// Absolute in the project; with wildcards if it matches several files.
@@ -356,7 +353,6 @@ fn rule(chain: &[Use]) -> &'static str {
 pub(super) struct TriggerJson<'a> {
     file: &'a str,
     state: &'static str,
-    /// The reason in the trigger.
     trigger_reason: &'a str,
 }
 

@@ -129,7 +129,6 @@ pub(super) fn write_with_problems(
     writeln!(out)
 }
 
-/// The problems of the configuration.
 #[derive(Serialize)]
 pub(super) struct ProblemsJson<'a> {
     /// Whether there are no problems except warnings.

@@ -53,7 +53,6 @@ struct CountsJson {
     #[serde(flatten)]
     ended: Counts,
     left_out: usize,
-    /// The stacks with changes.
     changed: usize,
 }
 

@@ -95,7 +95,6 @@ struct ListJson<'a, T> {
 
 /// The output of `orch list`.
 pub struct StackList<'a> {
-    /// All constraints.
     pub graph: &'a Graph,
     pub selection: &'a Selection,
     /// The same stacks, in the order of the list.

@@ -60,7 +60,6 @@ struct Gitlab<'a> {
     stacks: &'a str,
 }
 
-/// A job for some stacks.
 #[derive(Serialize)]
 struct Job {
     /// A title: the stack, or the first and the number of the others.

@@ -22,7 +22,6 @@ pub struct ValidPolicy<'a> {
     pub dialect: Dialect,
     /// The stacks that it is attached to, in path order.
     pub stacks: Vec<&'a StackPath>,
-    /// The modules that it is attached to.
     pub modules: Vec<&'a str>,
 }
 

@@ -16,11 +16,8 @@ use crate::printable::printable;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PolicyArrow {
     pub from: StackPath,
-    /// How it has ended.
     pub state: &'static str,
-    /// The requested stack.
     pub to: StackPath,
-    /// The policies that request it.
     pub policies: Vec<String>,
 }
 
@@ -99,7 +96,6 @@ impl PolicyGraph {
         writeln!(out, "}}")
     }
 
-    /// Writes the graph as JSON.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct Document<'a> {

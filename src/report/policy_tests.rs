@@ -9,7 +9,6 @@ use super::document::write_json_pretty;
 use crate::policy::Problem;
 use crate::printable::printable;
 
-/// A test, and how it ended.
 pub struct TestLine {
     pub file: String,
     /// Its first line, from 1.

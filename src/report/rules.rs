@@ -103,7 +103,6 @@ fn trigger_text(trigger: &ReplaceTrigger) -> String {
     trigger.reference.clone() + output.as_deref().unwrap_or_default()
 }
 
-/// Returns a line for each rule.
 pub(super) fn rule_lines(rules: &Rules<'_>, project: &Project) -> Vec<String> {
     let place = |span: Span| project.sources.line(span);
     let mut lines = Vec::new();

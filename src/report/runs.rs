@@ -24,7 +24,6 @@ pub struct ListedRun {
     pub brief: Result<Brief, JournalError>,
 }
 
-/// A run that is shown in full.
 #[derive(Debug)]
 pub struct ShownRun {
     /// The contents of its journal.

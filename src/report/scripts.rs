@@ -38,7 +38,6 @@ fn listed<'p>(project: &'p Project, directory: &ProjectPath) -> Listed<'p> {
     listed
 }
 
-/// Writes the scripts that a directory knows.
 pub fn write_scripts(
     out: &mut impl Write,
     project: &Project,
@@ -71,7 +70,6 @@ fn texts(
     }
 }
 
-/// Writes the definitions of one script.
 pub fn write_script_info(
     out: &mut impl Write,
     project: &Project,
@@ -139,7 +137,6 @@ fn written(project: &Project, expr: &Expr) -> String {
     words.join(" ")
 }
 
-/// A directory of the tree.
 struct Tree<'p> {
     project: &'p Project,
     /// The shown directories in each shown directory.

@@ -42,7 +42,6 @@ pub(super) fn write_terragrunt_json(out: &mut impl Write, run: &ShownRun) -> io:
     writeln!(out)
 }
 
-/// Writes a run as CSV.
 pub(super) fn write_terragrunt_csv(out: &mut impl Write, run: &ShownRun) -> io::Result<()> {
     writeln!(out, "Name,Started,Ended,Result,Reason,Cause,Ref,Cmd,Args")?;
     for stack in run.stacks() {

@@ -22,7 +22,6 @@ pub struct Evaluation<'a> {
     pub expressions: Vec<EvaluatedExpression<'a>>,
 }
 
-/// An expression and its value.
 pub struct EvaluatedExpression<'a> {
     /// The expression as written.
     pub text: &'a str,
@@ -36,7 +35,6 @@ fn raw(value: &Value) -> Option<Box<RawValue>> {
     RawValue::from_string(to_json(value)).ok()
 }
 
-/// Writes the values of expressions.
 pub fn write_evaluation(
     out: &mut impl Write,
     project: &Project,
@@ -75,7 +73,6 @@ pub fn write_evaluation(
     write_with_problems(out, &document, project, problems)
 }
 
-/// Writes the globals of stacks.
 pub fn write_globals(
     out: &mut impl Write,
     project: &Project,

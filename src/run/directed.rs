@@ -18,11 +18,8 @@ pub trait Director {
         false
     }
 
-    /// Returns whether there is anything to do in a step that is about to start.
-    ///
-    /// # Errors
-    ///
-    /// If the attempt fails instead.
+    /// Returns whether there is anything to do in a step that is about to start. Fails if the
+    /// attempt fails instead.
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure>;
 
     /// Learns that an attempt has failed, and that another one will follow.

@@ -14,7 +14,6 @@ use crate::run::turn::TurnIndex;
 pub enum TurnState {
     /// It has not started.
     Queued,
-    /// Its tool is planning.
     Planning,
     /// It has changes that were not approved, so nothing was done.
     Unconfirmed,
@@ -22,10 +21,8 @@ pub enum TurnState {
     Applying,
     /// The command of a task is running.
     Performing,
-    /// It has succeeded.
     Finished,
     Failed,
-    /// It was interrupted when the run was.
     Stopped,
     /// It never started, because the plan was not approved.
     Discarded,
@@ -93,7 +90,6 @@ pub struct TurnEvaluation {
 }
 
 impl TurnEvaluation {
-    /// Returns whether this fails the run.
     pub fn is_problem(&self) -> bool {
         let mut policies = self.policies.iter();
         let mut dropped = self.dropped.iter();
@@ -145,7 +141,6 @@ pub struct PolicyProblem {
     pub text: String,
 }
 
-/// The severity of a problem with policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
@@ -153,7 +148,6 @@ pub enum ProblemSeverity {
     Note,
     /// It does not fail the run.
     Warning,
-    /// It fails the run.
     Error,
 }
 
@@ -162,14 +156,12 @@ pub enum ProblemSeverity {
 pub struct Follow {
     pub turn: TurnIndex,
     pub stack: StackPath,
-    /// The policies that ask for it.
     pub policies: Vec<String>,
 }
 
 /// Why a turn was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowReason {
-    /// The policies that ask for it.
     pub policies: Vec<String>,
     /// The stack of the turn that it follows.
     pub stack: StackPath,
@@ -194,8 +186,9 @@ pub enum WhyDropped {
     /// No stack has that name.
     Unknown,
     /// The name is the id of one stack and the path of another.
-    Ambiguous { stacks: [StackPath; 2] },
-    /// The run excludes the stack.
+    Ambiguous {
+        stacks: [StackPath; 2],
+    },
     Excluded,
     /// A setting allows no more.
     Limit {

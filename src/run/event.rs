@@ -15,11 +15,8 @@ use crate::run::turn::{Turn, TurnIndex};
 
 /// Shows or stores events of a run.
 pub trait Sink {
-    /// Takes the next event.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be stored; the run continues and informs the other sinks.
+    /// Takes the next event. Fails if it cannot be stored; the run continues and informs the other
+    /// sinks.
     fn event(&mut self, event: &RunEvent) -> io::Result<()>;
 }
 
@@ -31,7 +28,6 @@ pub enum RunEvent {
         /// The turns it begins with, in the sequence of a serial run.
         turns: Arc<[Turn]>,
     },
-    /// A turn was added.
     Added {
         turn: TurnIndex,
         added: Turn,
@@ -135,7 +131,6 @@ pub struct Ending {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// All steps have succeeded.
     Succeeded,
     /// A step did not succeed.
     Failed(Failure),
@@ -143,7 +138,6 @@ pub enum Outcome {
     Unconfirmed,
     /// It comes after a failed one.
     Skipped {
-        /// The failed turn.
         cause: TurnIndex,
     },
     /// The run ended before it could start.
@@ -153,7 +147,6 @@ pub enum Outcome {
 /// How a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// It exited with this status.
     Exited(i32),
     /// It was ended by this signal.
     Signalled(i32),
@@ -198,7 +191,6 @@ impl CancelCause {
     }
 }
 
-/// A run that is over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct RunSummary {

@@ -17,7 +17,6 @@ use crate::state::document::{Document, Entry};
 const NO_ANSWER: &str = "failed to ask git";
 
 impl Context {
-    /// Returns the facts of a run for policies.
     pub fn run_facts(&mut self, metadata: &[String]) -> Result<RunFacts> {
         let uncommitted = self.uncommitted();
         let repository = match Repository::open(&self.project.root) {
@@ -68,21 +67,14 @@ impl Context {
         })
     }
 
-    /// Reads the state document, and returns the records of stacks for policies.
-    ///
-    /// # Errors
-    ///
-    /// If the document cannot be used, or git fails.
+    /// Reads the state document, and returns the records of stacks for policies. Fails if the
+    /// document cannot be used, or git fails.
     pub fn read_on_record(&mut self) -> Result<BTreeMap<StackIndex, RecordedStack>> {
         let document = self.read_document()?;
         on_record(&self.project, &document)
     }
 
-    /// Reads the state document but computes no digests of the stacks.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be used.
+    /// Reads the state document but computes no digests of the stacks. Fails if it cannot be used.
     pub fn read_document(&mut self) -> Result<Document> {
         let mut document = self.opened()?.read()?;
         let opened = self.state.opened.as_ref().context("it has been opened")?;
@@ -91,7 +83,6 @@ impl Context {
     }
 }
 
-/// Returns the records of the stacks of a project, for policies.
 pub fn on_record(
     project: &Project,
     document: &Document,

@@ -48,7 +48,6 @@ pub struct PreparedFollowUp {
     pub rank: u32,
 }
 
-/// The work of a possible follow-up.
 #[derive(Debug)]
 pub enum FollowUpWork {
     /// The commands of `orch run`, or why they cannot be run.
@@ -79,7 +78,6 @@ impl FollowUpTurns {
         }
     }
 
-    /// Takes in an event.
     pub(super) fn event(&self, event: &RunEvent) {
         if self.by_stack.is_empty() {
             return; // no policy follows the run
@@ -140,12 +138,10 @@ enum FollowerMessage {
     Ended(TurnIndex, TurnState, SettlementSender),
 }
 
-/// Policies that follow a run in progress.
 #[derive(Debug)]
 pub(super) struct PolicyThread {
     sender: Sender<FollowerMessage>,
     thread: JoinHandle<()>,
-    /// The stacks to which policies are attached.
     attached: HashSet<StackPath>,
     turns: Turns,
     /// Whether the run is being ended from outside.
@@ -156,13 +152,10 @@ pub(super) struct PolicyThread {
 }
 
 impl PolicyThread {
-    /// Starts to follow a run, with the parts of follow-ups by stack. First, the turns of `reopened`, which earlier
-    /// runs left open, are added; then policies are asked about the turns of `unevaluated`, which ended in earlier
-    /// runs. Both are positions in the workflow.
-    ///
-    /// # Errors
-    ///
-    /// If the thread cannot be started.
+    /// Starts to follow a run, with the parts of follow-ups by stack. First, the turns of
+    /// `reopened`, which earlier runs left open, are added; then policies are asked about the turns
+    /// of `unevaluated`, which ended in earlier runs. Both are positions in the workflow. Fails if
+    /// the thread cannot be started.
     pub(super) fn start(
         follower: Follower,
         followups: Vec<FollowUpTurn>,
@@ -201,7 +194,6 @@ impl PolicyThread {
         })
     }
 
-    /// Takes in an event.
     pub(super) fn event(&mut self, event: &RunEvent) {
         self.turns.follow(event);
         match event {

@@ -386,11 +386,8 @@ impl From<RecordKind> for journal::RecordingRecord {
 }
 
 impl RecordKind {
-    /// Returns the kind of recording in a journal.
-    ///
-    /// # Errors
-    ///
-    /// The word, if only a later `orch` knows it.
+    /// Returns the kind of recording in a journal. The error is the word, if only a later `orch`
+    /// knows it.
     pub fn from_journal(recording: &journal::RecordingRecord) -> Result<Self, &str> {
         match recording {
             journal::RecordingRecord::Apply => Ok(RecordKind::Apply),
@@ -411,11 +408,7 @@ impl From<Direction> for journal::DirectionRecord {
 }
 
 impl Direction {
-    /// Returns the direction in a journal.
-    ///
-    /// # Errors
-    ///
-    /// The word, if only a later `orch` knows it.
+    /// Returns the direction in a journal. The error is the word, if only a later `orch` knows it.
     pub fn recorded(direction: &journal::DirectionRecord) -> Result<Self, &str> {
         match direction {
             journal::DirectionRecord::Forward => Ok(Direction::Forward),
@@ -436,11 +429,8 @@ impl From<OnError> for journal::OnErrorRecord {
 }
 
 impl OnError {
-    /// Returns the reaction to failures in a journal.
-    ///
-    /// # Errors
-    ///
-    /// The word, if only a later `orch` knows it.
+    /// Returns the reaction to failures in a journal. The error is the word, if only a later `orch`
+    /// knows it.
     pub fn recorded(on_error: &journal::OnErrorRecord) -> Result<Self, &str> {
         match on_error {
             journal::OnErrorRecord::Stop => Ok(OnError::Stop),

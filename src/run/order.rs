@@ -17,7 +17,6 @@ pub struct RunOrder {
     pub sequence: Vec<StackIndex>,
 }
 
-/// The direction of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Along the constraints.
@@ -153,7 +152,6 @@ impl RunOrder {
     }
 }
 
-/// Returns the node and the rank of each stack.
 fn ranked_nodes(stacks: &[StackIndex], rank: &[u32]) -> impl Iterator<Item = (usize, u32)> {
     let nodes = stacks.iter().map(|stack| stack.get());
     nodes.map(|node| (node, rank[node]))

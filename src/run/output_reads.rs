@@ -21,7 +21,6 @@ type ReadOutputs = Rc<Result<Value, String>>;
 /// The outputs that turns have read, by the position of their source.
 #[derive(Debug, Default)]
 pub struct OutputReads {
-    /// For all turns.
     known: HashMap<usize, ReadOutputs>,
     /// The sources that a turn has failed to read: no other one waits for the next attempt.
     failed: HashSet<usize>,
@@ -78,16 +77,12 @@ impl OutputReads {
         reads.reading.is_some()
     }
 
-    /// Returns the source that a turn is reading.
     pub fn reading(&self, turn: TurnIndex) -> Option<usize> {
         self.of_turns.get(&turn)?.reading
     }
 
-    /// Returns the outputs of a source that a turn has read.
-    ///
-    /// # Errors
-    ///
-    /// Why they cannot be used.
+    /// Returns the outputs of a source that a turn has read. The error says why they cannot be
+    /// used.
     pub fn get(&self, turn: TurnIndex, source: usize) -> Result<&Value, &str> {
         let reads = self.of_turns.get(&turn);
         let outputs = reads.and_then(|reads| reads.outputs.get(&source));
@@ -102,7 +97,6 @@ impl OutputReads {
         Some(source)
     }
 
-    /// Forgets the sources of a stack that has run.
     pub fn forget(&mut self, is_of_stack: impl Fn(usize) -> bool) {
         self.known.retain(|source, _| !is_of_stack(*source));
         self.failed.retain(|source| !is_of_stack(*source));
@@ -119,10 +113,7 @@ impl OutputReads {
 }
 
 /// Reads outputs that a backend has printed to a file, and removes the file: it may hold secrets.
-///
-/// # Errors
-///
-/// Why they cannot be used.
+/// The error says why they cannot be used.
 pub fn read_outputs(path: &Path) -> Result<Value, String> {
     let mut text = String::new();
     let file = File::open(path).map_err(|error| error.to_string())?;
@@ -179,7 +170,6 @@ mod tests {
             self.with(turn, attempt, |reads, step| reads.is_needed(step, 0))
         }
 
-        /// Ends the read of a turn, which has printed this.
         fn printed(&mut self, turn: TurnIndex, text: &str) {
             fs::write(self.1.path().join("outputs"), text).unwrap();
             self.with(turn, 1, |_, _| ());

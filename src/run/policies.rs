@@ -17,7 +17,6 @@ use crate::project::policy::PolicyBlock;
 use crate::run::own_process::{WORKER, own_process};
 use crate::selection::attached::PolicyAttachments;
 
-/// Policies that can be evaluated.
 #[derive(Debug)]
 pub struct LoadedPolicies {
     pub worker: Worker,
@@ -26,7 +25,6 @@ pub struct LoadedPolicies {
     pub policies: Vec<Option<LoadedPolicy>>,
 }
 
-/// A policy that can be evaluated.
 #[derive(Debug)]
 pub struct LoadedPolicy {
     pub number: PolicyNumber,
@@ -103,11 +101,7 @@ fn digest(policy: &PolicyBlock, text: &str) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
-/// Loads one policy.
-///
-/// # Errors
-///
-/// If the worker cannot be started.
+/// Loads one policy. Fails if the worker cannot be started.
 pub fn load(
     worker: &mut Worker,
     file: &str,
@@ -117,7 +111,6 @@ pub fn load(
     worker.load(file, text, timeout).map_err(Error::external)
 }
 
-/// Returns the problems of a policy, one a line.
 pub fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
     let problems = problem.problems().into_iter();
     problems
@@ -128,11 +121,7 @@ pub fn problem_lines(file: &str, problem: &LoadProblem) -> Vec<String> {
         .collect()
 }
 
-/// Reads the file of a policy, which must not lie outside of `root`.
-///
-/// # Errors
-///
-/// The reason, for a label.
+/// Reads the file of a policy, which must not lie outside of `root`. The error is a label.
 pub fn read(file: &Path, root: Option<&Path>) -> Result<String, String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),

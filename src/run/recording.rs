@@ -53,19 +53,20 @@ pub struct EndedRecording {
     pub unsent: Option<Vec<UnsentResult>>,
 }
 
-/// A note about the recording of a run.
 #[derive(Debug)]
 pub enum RecordingNote {
     /// The previous run was killed and is unfinished.
     Killed(LockHolder),
     /// A second run can start, because there is no lock.
     NoLock(Unusable),
-    /// The run is not recorded.
     NoJournal(Unusable),
     /// There is no lock, and the run is not recorded.
     Nothing(Unusable),
     /// An old run cannot be removed.
-    NotRemoved { run: String, error: io::Error },
+    NotRemoved {
+        run: String,
+        error: io::Error,
+    },
 }
 
 /// Why a run may not begin now.
@@ -80,12 +81,7 @@ pub enum Busy {
         is_elsewhere: bool,
     },
     /// Another run resumed the same one before this one had the lock, so the work that is left has changed.
-    Resumed {
-        /// The run to resume.
-        run: String,
-        /// The run that has resumed it.
-        by: String,
-    },
+    Resumed { run: String, by: String },
     /// The runs cannot be listed, so one of them may be in progress.
     Unlisted(Unusable),
     /// The file of the lock cannot be opened, so another run may hold the lock.
@@ -97,12 +93,9 @@ pub enum Busy {
 }
 
 impl Recording {
-    /// Takes the lock of the project at `root` and begins the journal, and returns notes about that. With
-    /// `allow_concurrent`, another run may be in progress.
-    ///
-    /// # Errors
-    ///
-    /// If the run may not begin now.
+    /// Takes the lock of the project at `root` and begins the journal, and returns notes about
+    /// that. With `allow_concurrent`, another run may be in progress. Fails if the run may not
+    /// begin now.
     pub fn begin(
         root: &Path,
         header: &Header,
@@ -173,7 +166,6 @@ impl Recording {
         self.followers = followers;
     }
 
-    /// Stores an event, and returns the errors.
     pub fn event(&mut self, event: &RunEvent) -> Vec<io::Error> {
         self.turns.follow(event);
         let Followers {
@@ -302,7 +294,6 @@ fn held(folder: &GuardedFolder, holder: Option<LockHolder>, header: &Header) -> 
     }
 }
 
-/// Returns whether a killed run is unfinished, or may be.
 fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
     let runs = Runs::find(folder.clone()).map_err(JournalError::from);
     match runs.and_then(|runs| runs.record(&killed.run)) {

@@ -44,13 +44,10 @@ pub struct RunRequest {
     pub command: RunCommand,
     /// The stacks, in order.
     pub order: RunOrder,
-    /// The direction of the run.
     pub direction: Direction,
-    /// The explicit settings.
     pub settings: RunSettings,
     pub environments: Vec<(StackIndex, Environment)>,
     pub resumes: Option<ResumedRun>,
-    /// The base of changes.
     pub base: Option<BaseRecord>,
     /// The command line of the user and its directory, only for the record.
     pub invocation: Invocation,
@@ -70,7 +67,6 @@ pub struct Invocation {
 pub enum PrepareError {
     /// The settings cannot be applied.
     Settings(SettingsError),
-    /// The program cannot be run in some stacks.
     Programs(BTreeMap<LookupError, Vec<StackIndex>>),
 }
 
@@ -93,10 +89,7 @@ pub struct PreparedRun {
 
 impl RunRequest {
     /// Prepares the command of every stack of the project, so that nothing starts if one cannot.
-    ///
-    /// # Errors
-    ///
-    /// If the settings cannot be applied, or a program is missing.
+    /// Fails if the settings cannot be applied, or a program is missing.
     pub fn prepare(mut self, project: &Project) -> Result<PreparedRun, PrepareError> {
         let sequence = self.order.sequence_of_turns(self.direction);
         let attempts = self
@@ -148,12 +141,9 @@ impl RunRequest {
 }
 
 impl PreparedRun {
-    /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach
-    /// the run, whose journal records them.
-    ///
-    /// # Errors
-    ///
-    /// If I/O or the operating system fails, or another run is in progress.
+    /// Makes room for the commands, takes the lock and begins the journal. From now on signals
+    /// reach the run, whose journal records them. Fails if I/O or the operating system fails, or
+    /// another run is in progress.
     pub fn begin(
         self,
         project: &Project,
@@ -201,7 +191,6 @@ impl PreparedRun {
         )
     }
 
-    /// Returns the schedule of the run.
     pub fn schedule(&self) -> Schedule {
         let on_error = self.request.settings.on_error();
         self.request
@@ -209,7 +198,6 @@ impl PreparedRun {
             .schedule(self.request.direction, on_error)
     }
 
-    /// Returns the explicit settings.
     pub fn settings(&self) -> &RunSettings {
         &self.request.settings
     }
@@ -238,7 +226,6 @@ impl PreparedRun {
         RunRecord::new(self.header(project, references, None))
     }
 
-    /// Returns the header of the journal.
     fn header(
         &self,
         project: &Project,
@@ -315,12 +302,9 @@ impl<'a> TaskFinder<'a> {
         }
     }
 
-    /// Returns the commands of a stack, given the words of each, of which there is at least one. A program with a
-    /// path may be made by an earlier command, so it need not exist yet.
-    ///
-    /// # Errors
-    ///
-    /// If a program cannot be run.
+    /// Returns the commands of a stack, given the words of each, of which there is at least one. A
+    /// program with a path may be made by an earlier command, so it need not exist yet. Fails if a
+    /// program cannot be run.
     pub fn find_all(
         &mut self,
         stack: StackIndex,
@@ -343,11 +327,8 @@ impl<'a> TaskFinder<'a> {
         Ok(tasks)
     }
 
-    /// Returns a command in a stack, given its words, of which there is at least one.
-    ///
-    /// # Errors
-    ///
-    /// If its program cannot be run.
+    /// Returns a command in a stack, given its words, of which there is at least one. Fails if its
+    /// program cannot be run.
     pub fn find(
         &mut self,
         stack: StackIndex,

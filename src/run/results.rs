@@ -44,7 +44,6 @@ pub struct HandedOn {
 /// A result that is only on this machine.
 #[derive(Debug)]
 pub struct UnsentResult {
-    /// Its stack.
     pub stack: String,
     pub problem: String,
 }
@@ -107,7 +106,6 @@ impl ResultSender {
         _ = self.sender.send(message);
     }
 
-    /// Adds a line of the journal.
     pub(super) fn line(&mut self, event: &RunEvent, entry: &JournalEntry, turns: &Turns) {
         if let RunEvent::Started { .. } = event
             && let Some(header) = self.header.take()

@@ -8,9 +8,7 @@ use crate::project::stack::StackIndex;
 /// The meaning of the words that the user gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandKind {
-    /// They are the command.
     Plain,
-    /// They are templates.
     Template,
     /// They are the labels of a script.
     Script,
@@ -25,7 +23,6 @@ pub struct RunCommand {
     given: Vec<OsString>,
     /// The command of a stack that has none of its own, if there is one.
     same: Vec<Vec<OsString>>,
-    /// The commands of each stack.
     by_stack: HashMap<StackIndex, Vec<Vec<OsString>>>,
 }
 

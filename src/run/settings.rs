@@ -20,7 +20,6 @@ use crate::run::steps::known_exit_codes;
 /// up its lock, with plenty to spare.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// The explicit settings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunSettings {
     pub on_error: Option<OnError>,
@@ -130,12 +129,9 @@ impl RunSettings {
         self.limits.iter().chain(others).map(limit).collect()
     }
 
-    /// Returns the limits and retries of each of these stacks, in their sequence. Each setting here replaces the
-    /// configured one. If no exit statuses for changes are set, the known ones of the command apply.
-    ///
-    /// # Errors
-    ///
-    /// If the settings for retries cannot be applied.
+    /// Returns the limits and retries of each of these stacks, in their sequence. Each setting here
+    /// replaces the configured one. If no exit statuses for changes are set, the known ones of the
+    /// command apply. Fails if the settings for retries cannot be applied.
     pub fn attempts(
         &self,
         project: &Project,
@@ -204,7 +200,6 @@ impl RunSettings {
         said.next().map(|(_, setting)| setting)
     }
 
-    /// Returns the retries of a stack with this configuration.
     fn retry(
         &self,
         configured: Option<&Arc<Retry>>,

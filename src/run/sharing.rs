@@ -33,7 +33,6 @@ use crate::project::sharing::{InputBlock, OUTPUTS, SharingBackend};
 use crate::project::stack::{StackIndex, StacksById};
 use crate::record::journal::Sharing;
 
-/// The inputs of the stacks of a run.
 #[derive(Debug)]
 pub struct RunInputs<'p> {
     project: &'p Project,
@@ -151,12 +150,9 @@ impl<'p> RunInputs<'p> {
         format!("outputs of {}", self.project.stacks[stack].path)
     }
 
-    /// Evaluates the inputs of a stack. `outputs` returns the outputs of a source, or why they cannot be
-    /// used; `may_mock` returns whether mocks may replace them.
-    ///
-    /// # Errors
-    ///
-    /// Why an input has no value. No value is in the message.
+    /// Evaluates the inputs of a stack. `outputs` returns the outputs of a source, or why they
+    /// cannot be used; `may_mock` returns whether mocks may replace them. The error says why an
+    /// input has no value, and quotes none.
     pub fn variables<'v>(
         &self,
         stack: StackIndex,
@@ -206,10 +202,8 @@ impl<'p> RunInputs<'p> {
 
     /// Finds the programs of the backends, given the environments of the stacks whose outputs are read.
     /// `sequence` has the stack of each turn of the run with this id.
-    ///
-    /// # Errors
-    ///
-    /// The stacks in which a program cannot be run; or, as the second, why there is no private folder.
+    /// Fails with the stacks in which a program cannot be run; or, as the second, with the reason
+    /// why there is no private folder.
     pub fn prepare(
         self,
         run: &str,

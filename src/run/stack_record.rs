@@ -21,24 +21,19 @@ pub struct NewEntry {
     /// The key in the document: the path of the stack.
     pub key: String,
     pub action: RunAction,
-    /// The name of the command in the record.
     pub command: String,
     /// The position of that command among those of the turn.
     pub command_position: usize,
-    /// The commit of HEAD.
     pub commit: Option<String>,
     /// The commit to record as the newest with these inputs, if it is published.
     pub seen: Option<String>,
     /// Whether an input is uncommitted.
     pub is_dirty: bool,
     pub inputs: Inputs,
-    /// The triggers that the run answers.
     pub triggers: Vec<String>,
     /// The generations of other stacks that its environment uses, by key.
     pub generations: BTreeMap<String, Generation>,
-    /// The declarations of the stack.
     pub declared: Entry,
-    /// Its recorded entry.
     pub earlier: Option<Entry>,
     /// The plan that is applied, if any.
     pub plan: Option<String>,
@@ -62,7 +57,6 @@ pub struct NewGeneration {
     pub generation: Generation,
     /// Its backend, if known.
     pub backend: Option<String>,
-    /// The name of its driver.
     pub driver: String,
 }
 
@@ -70,7 +64,6 @@ pub struct NewGeneration {
 #[derive(Debug, Clone, Default)]
 pub struct Findings {
     pub driver: Option<String>,
-    /// The backend of its tool.
     pub backend: Option<String>,
     /// The mode of the stack, if it is not managed.
     pub mode: Option<String>,
@@ -90,7 +83,6 @@ pub struct Findings {
 pub struct UsedDigests {
     /// Of those in `input` blocks, by the name of the input.
     pub inputs: BTreeMap<String, String>,
-    /// Of all others.
     pub upstream: String,
 }
 
@@ -104,7 +96,6 @@ impl UsedDigests {
     }
 }
 
-/// The effect of an apply on a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effect {
     #[default]
@@ -114,11 +105,8 @@ pub enum Effect {
 }
 
 impl NewEntry {
-    /// Asks the tool for the effect of the applied plan file, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// If its effect has changed since the run was prepared.
+    /// Asks the tool for the effect of the applied plan file, if there is one. Fails if its effect
+    /// has changed since the run was prepared.
     pub(super) fn ask_tool(&mut self) -> Result<(), String> {
         let Some(plan) = self.plan_file.take() else {
             return Ok(());
@@ -153,7 +141,6 @@ impl NewEntry {
         }
     }
 
-    /// Returns the entry with the intent.
     fn intended(&self, run: &str) -> Entry {
         let mut entry = match &self.earlier {
             Some(earlier) => earlier.clone(),
@@ -276,7 +263,6 @@ impl NewEntry {
         self.attempted(run, entry, outcome, failure)
     }
 
-    /// Returns the change to an entry with the attempt that has ended.
     fn attempted(
         &self,
         run: &str,

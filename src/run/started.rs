@@ -28,7 +28,6 @@ use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
 use crate::state::writer::{StateWriter, WriterEnd};
 
-/// The options of a new run.
 #[derive(Debug)]
 pub struct BeginOptions {
     /// Whether the run is recorded, and locked against others. A project without a marked root keeps
@@ -38,7 +37,6 @@ pub struct BeginOptions {
     pub allow_concurrent: bool,
     /// The uncommitted files, if known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
-    /// Whether a report will be written.
     pub is_reported: bool,
     /// Another destination for the lines of its journal.
     pub events: Option<EventStream>,
@@ -55,7 +53,6 @@ pub enum BeginError {
     Files(TooFewFiles),
     /// Signals cannot be received.
     Signals(io::Error),
-    /// A thread cannot be started.
     Thread(io::Error),
     /// Another run is in progress.
     Busy(Busy),
@@ -75,11 +72,9 @@ pub struct StartedRun {
     followups: FollowUpTurns,
     /// The steps before the commands of stacks.
     preceding: HashMap<StackPath, Vec<(Step, Task)>>,
-    /// Notes about the recording of the run.
     pub notes: Vec<RecordingNote>,
 }
 
-/// A run that is over.
 #[derive(Debug)]
 pub struct EndedRun {
     pub summary: Arc<RunSummary>,
@@ -118,12 +113,10 @@ impl EndedRun {
 }
 
 impl StartedRun {
-    /// Makes room for the commands, takes the lock and begins the journal. From now on signals reach the run, whose
-    /// journal records them. `tasks` has the commands of each turn, one for each command step.
-    ///
-    /// # Errors
-    ///
-    /// If I/O or the operating system fails, or another run is in progress.
+    /// Makes room for the commands, takes the lock and begins the journal. From now on signals
+    /// reach the run, whose journal records them. `tasks` has the commands of each turn, one for
+    /// each command step. Fails if I/O or the operating system fails, or another run is in
+    /// progress.
     pub fn begin(
         root: &Path,
         id: &str,
@@ -202,11 +195,8 @@ impl StartedRun {
         self.recording.folder()
     }
 
-    /// Makes the run record its results in the state. `start` starts the writer, which sends these reports.
-    ///
-    /// # Errors
-    ///
-    /// If the writer cannot be started.
+    /// Makes the run record its results in the state. `start` starts the writer, which sends these
+    /// reports. Fails if the writer cannot be started.
     pub fn keep_state(
         mut self,
         plan: StatePlan,
@@ -236,13 +226,10 @@ impl StartedRun {
         self
     }
 
-    /// Makes policies follow the run. `prepared` has the parts of follow-ups in path order. First, policies are asked
-    /// about the turns of earlier runs at the positions `unevaluated` of the workflow. Its last `n_reopened` turns
-    /// are added at once.
-    ///
-    /// # Errors
-    ///
-    /// If the thread that asks them cannot be started.
+    /// Makes policies follow the run. `prepared` has the parts of follow-ups in path order. First,
+    /// policies are asked about the turns of earlier runs at the positions `unevaluated` of the
+    /// workflow. Its last `n_reopened` turns are added at once. Fails if the thread that asks them
+    /// cannot be started.
     pub fn follow(
         mut self,
         follower: Follower,

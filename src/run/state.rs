@@ -47,7 +47,6 @@ fn ticket(turn: TurnIndex) -> u64 {
     turn.get() as u64
 }
 
-/// The state of a run in progress.
 #[derive(Debug)]
 pub struct RunState {
     run: String,
@@ -130,7 +129,6 @@ impl StatePlan {
         self.followups = followups;
     }
 
-    /// Returns the receiver for the writer of the run with this inbox.
     pub(super) fn reports(&self, inbox: &Inbox) -> WriterReports {
         WriterReports {
             questions: self.questions.clone(),

@@ -17,7 +17,6 @@ pub(super) fn known_exit_codes(command: &[OsString]) -> ExitCodes {
     }
 }
 
-/// Returns the steps that run these commands.
 pub(super) fn command_steps(tasks: &[Task], attempts: &Attempts) -> Arc<[Step]> {
     if let [_] = tasks {
         return [Step::Command("command".into())].into();

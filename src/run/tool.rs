@@ -28,7 +28,6 @@ pub struct AppliedPlan {
 #[derive(Debug, Clone)]
 struct Question {
     show: Task,
-    /// The directory of the configuration.
     directory: PathBuf,
     file: PathBuf,
 }
@@ -93,11 +92,8 @@ impl AppliedPlan {
         self.answer.as_ref()?.destroys
     }
 
-    /// Returns the effect of the file. Asks the tool unless it was asked before.
-    ///
-    /// # Errors
-    ///
-    /// If the file has changed since.
+    /// Returns the effect of the file. Asks the tool unless it was asked before. Fails if the file
+    /// has changed since.
     pub(super) fn confirmed(&self) -> Result<PlanAnswer, String> {
         let Some(answer) = &self.answer else {
             return Ok(self.ask());

@@ -45,20 +45,15 @@ pub struct Turn {
     pub steps: Arc<[Step]>,
 }
 
-/// The purpose of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// The command of `orch run`.
     Run,
-    /// The tool plans.
     Plan,
-    /// The stack is applied.
     Apply,
-    /// The stack is destroyed.
     Destroy,
 }
 
-/// A part of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// A command, with its name among the steps.

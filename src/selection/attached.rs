@@ -102,7 +102,6 @@ fn unknown_module(project: &Project, entry: &Spanned<String>, module: &str) -> D
         .did_you_mean(module, known)
 }
 
-/// Returns the stacks that an entry names.
 fn named(
     project: &Project,
     policy: &PolicyBlock,

@@ -53,7 +53,6 @@ pub fn extend(project: &mut Project, graph: &Graph, problems: &mut Vec<Diagnosti
     }
 }
 
-/// Returns whether a stack itself declares the rule.
 fn declares_rule(project: &Project, stack: StackIndex) -> bool {
     let rule = project.rules_of(stack).create_before_destroy;
     rule.is_some_and(|rule| rule.value && rule.from.is_none())

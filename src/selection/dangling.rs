@@ -69,7 +69,6 @@ pub(super) fn note_removed(
     }
 }
 
-/// Returns the diagnostic for a reference that names nothing.
 pub(super) fn names_nothing(
     project: &Project,
     kind: impl Display,

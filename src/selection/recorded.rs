@@ -17,7 +17,6 @@ pub struct RecordedStacks<'d> {
     stacks: Stacks,
     /// Built from their declarations. A reference to a stack that is not recorded has no effect.
     pub graph: Graph,
-    /// The key of each recorded stack.
     keys: BTreeMap<StackPath, &'d str>,
 }
 

@@ -26,7 +26,6 @@ use crate::project::stack::{DataKind, StackIndex, Stacks};
 use crate::project::tag::TagFilter;
 use crate::source::Span;
 
-/// The attribute of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceKind {
     /// Runs after the named stacks.
@@ -59,7 +58,6 @@ impl fmt::Display for ReferenceKind {
 /// A reference that names at least one stack.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// The declaring stack.
     pub from: StackIndex,
     pub kind: ReferenceKind,
     pub target: ReferenceTarget,

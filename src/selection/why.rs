@@ -62,7 +62,6 @@ pub struct Why {
     pub inputs: Vec<Input>,
     /// The stacks that it runs after, selected or not, by path, each with the origins of the constraints.
     pub after: BTreeMap<StackIndex, Vec<Origin>>,
-    /// The stacks that it runs before.
     pub before: BTreeMap<StackIndex, Vec<Origin>>,
     /// The selected stacks that it runs after only through unselected ones.
     pub after_through: Vec<RelatedStack>,
@@ -96,7 +95,6 @@ pub enum Alternative {
 }
 
 impl Alternative {
-    /// Returns whether this selected the stack.
     fn is(&self, reason: &SelectionReason) -> bool {
         match (self, reason) {
             (Alternative::Wants(_, way), SelectionReason::Wants(_, taken))
@@ -202,7 +200,6 @@ impl WhyQuestion<'_> {
         })
     }
 
-    /// Returns the query without some flags.
     fn without(&self, flags: &[BlockingFlag]) -> Query {
         let mut query = self.query.clone();
         for flag in flags {
@@ -214,7 +211,6 @@ impl WhyQuestion<'_> {
         query
     }
 
-    /// Returns the neighbour flags with one of these effects.
     fn reaches(&self, verbs: &[NeighbourChoice]) -> impl Iterator<Item = BlockingFlag> {
         let reaches = self
             .query

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Serials of an abandoned timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AbandonedSerials {
     /// The first.
     pub from: u64,
-    /// The last.
     pub to: u64,
 }
 
@@ -26,7 +24,6 @@ impl AbandonedSerials {
     }
 }
 
-/// Returns whether a serial is one of an abandoned timeline.
 pub(super) fn is_abandoned(abandoned: &[AbandonedSerials], serial: u64) -> bool {
     abandoned.iter().any(|serials| serials.contain(serial))
 }

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunAction {
-    /// It applies the configuration.
     Apply,
-    /// It destroys the stacks.
     Destroy,
     /// It accepts drift.
     Refresh,

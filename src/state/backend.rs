@@ -39,7 +39,6 @@ impl std::fmt::Debug for Backend {
     }
 }
 
-/// A document as it was read.
 #[derive(Debug, Clone)]
 pub struct ReadDocument {
     pub document: Document,
@@ -127,11 +126,8 @@ impl Backend {
         format!("{}.backups/{serial}.json", self.base)
     }
 
-    /// Reads the document, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked, or the document cannot be used.
+    /// Reads the document, if it exists. Fails if the store cannot be asked, or the document cannot
+    /// be used.
     pub fn read(&self) -> Result<Option<ReadDocument>, BackendReadError> {
         let Some(object) = self.store.get(&self.key())? else {
             return Ok(None);
@@ -184,11 +180,8 @@ impl Backend {
         }
     }
 
-    /// Reads the record of a run, if it exists, and how long ago it was put by the clock of the store.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked, or the record cannot be used.
+    /// Reads the record of a run, if it exists, and how long ago it was put by the clock of the
+    /// store. Fails if the store cannot be asked, or the record cannot be used.
     pub fn record(
         &self,
         run: &str,
@@ -238,11 +231,8 @@ impl Backend {
         Ok(serials)
     }
 
-    /// Reads a backup, if it exists.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked, or the backup cannot be used.
+    /// Reads a backup, if it exists. Fails if the store cannot be asked, or the backup cannot be
+    /// used.
     pub fn backup(&self, serial: u64) -> Result<Option<Document>, BackendReadError> {
         let key = self.backup_key(serial);
         let Some(object) = self.store.get(&key)? else {
@@ -265,7 +255,6 @@ impl Backend {
         self.backups == 0
     }
 
-    /// Returns the object of a backup.
     pub(super) fn backup_object(&self, serial: u64) -> Result<Option<StoredObject>, StoreError> {
         self.store.get(&self.backup_key(serial))
     }
@@ -463,7 +452,6 @@ impl Backend {
 pub(super) enum Probe {
     /// It puts objects whose condition does not hold.
     Ignored,
-    /// It enforces them.
     Kept {
         /// Whether its versions have numbers.
         number: bool,

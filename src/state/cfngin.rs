@@ -22,22 +22,15 @@ fn list(stacks: &[String]) -> String {
     stacks.join(", ")
 }
 
-/// Reads a graph.
-///
-/// # Errors
-///
-/// If the text is not one, or has a name twice.
+/// Reads a graph. Fails if the text is not one, or has a name twice.
 pub fn read(text: &[u8]) -> Result<CfnginGraph, CfnginError> {
     let mut text = serde_json::Deserializer::from_slice(text);
     let graph = keys::unique(&mut text).and_then(|graph| text.end().map(|()| graph));
     graph.map_err(CfnginError::NoGraph)
 }
 
-/// Returns the key of the stack that each name means; none for names that mean nothing.
-///
-/// # Errors
-///
-/// If one of the names may mean several stacks.
+/// Returns the key of the stack that each name means; none for names that mean nothing. Fails if
+/// one of the names may mean several stacks.
 pub fn keys<'a>(
     names: &BTreeSet<&'a str>,
     stacks: impl IntoIterator<Item = (String, &'a str)>,
@@ -58,11 +51,7 @@ pub fn keys<'a>(
     found.into_iter().map(single).collect()
 }
 
-/// Writes dependencies by key as a graph by name.
-///
-/// # Errors
-///
-/// If two stacks have the same name.
+/// Writes dependencies by key as a graph by name. Fails if two stacks have the same name.
 pub fn graph(
     dependencies: &BTreeMap<&str, Vec<&str>>,
     name: impl Fn(&str) -> String,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// A clock that can wait.
 pub trait Clock {
     /// Returns the time since some fixed moment; it never decreases.
     fn elapsed(&self) -> Duration;
@@ -14,7 +13,6 @@ pub trait Clock {
     /// Returns the time of day.
     fn now(&self) -> Timestamp;
 
-    /// Waits.
     fn sleep(&self, duration: Duration);
 
     /// Returns a function that ends a wait early, from any thread, if there is one.
@@ -49,7 +47,6 @@ impl Moment {
 /// When the program began, so that all clocks agree.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// The clock of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock {
     start: Instant,

@@ -13,7 +13,6 @@ use crate::path::Generation;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeposedGeneration {
     pub generation: Generation,
-    /// The commit that was applied to it.
     pub commit: Option<String>,
     /// The newest commit known to have the same inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -55,7 +55,6 @@ pub const INTERRUPTED: &str = "interrupted";
 /// The persistent graph of a project in one namespace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
-    /// The number of the format.
     pub format: u32,
     /// The project, as configured.
     pub project: String,
@@ -106,7 +105,6 @@ pub struct Entry {
     pub applied: Option<Applied>,
     #[serde(default)]
     pub last: Option<Attempt>,
-    /// The open intent.
     #[serde(default)]
     pub intent: Option<Intent>,
     /// Who marked it as tainted, if anyone.
@@ -139,7 +137,6 @@ pub struct Entry {
     /// that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<u64>,
-    /// Its current generation.
     #[serde(default, skip_serializing_if = "Generation::is_first")]
     pub generation: Generation,
     /// Its other generations that have not been destroyed, as far as is known.
@@ -156,18 +153,15 @@ pub struct Entry {
     pub other: Map<String, Value>,
 }
 
-/// An apply that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
     /// The write that merged it; [`UNMERGED`] before that.
     pub serial: u64,
     /// The run id; none if no run of `orch` applied it.
     pub run: Option<String>,
-    /// When it ended.
     pub at: Timestamp,
     /// The pattern that the command matched: never its arguments.
     pub command: Option<String>,
-    /// The commit of HEAD.
     pub commit: Option<String>,
     /// Whether an input was not committed.
     pub dirty: bool,
@@ -175,7 +169,6 @@ pub struct Applied {
     pub seen: Option<String>,
     /// Its inputs, if known.
     pub inputs: Option<Inputs>,
-    /// The triggers that it answered.
     #[serde(default)]
     pub triggers: Vec<String>,
     /// A digest of the outputs that it was applied with: of the stacks that it runs right after, without those in
@@ -210,7 +203,6 @@ pub struct Applied {
     pub other: Map<String, Value>,
 }
 
-/// An attempt that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The write that merged it; [`UNMERGED`] before that.
@@ -220,11 +212,8 @@ pub struct Attempt {
     /// Why it failed, or why it is unknown: an option like `-target`, [`PARTIAL_PLAN`], [`UNREADABLE_PLAN`],
     /// [`OUTDATED_PLAN`] or [`OTHER_BACKEND`].
     pub failure: Option<String>,
-    /// The run id.
     pub run: Option<String>,
-    /// When it ended.
     pub at: Timestamp,
-    /// The commit of HEAD.
     pub commit: Option<String>,
     /// The id of the applied plan, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,7 +223,6 @@ pub struct Attempt {
     pub other: Map<String, Value>,
 }
 
-/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptOutcome {
@@ -248,12 +236,10 @@ pub enum AttemptOutcome {
     Other(String),
 }
 
-/// An open intent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     pub action: RunAction,
     pub run: String,
-    /// Since when.
     pub since: Timestamp,
     /// The id of the applied plan, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,9 +252,7 @@ pub struct Intent {
 /// The mark of a tainted stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taint {
-    /// Who.
     pub by: String,
-    /// When.
     pub at: Timestamp,
     pub reason: Option<String>,
     /// Fields that this version does not know.
@@ -284,17 +268,12 @@ pub enum Unreadable {
         "its format is {0}, and this version of orch reads formats up to {FORMAT}: upgrade orch"
     )]
     Newer(u64),
-    /// It is not a document.
     #[error("damaged: {0}")]
     Damaged(serde_json::Error),
 }
 
 impl Document {
-    /// Reads a document.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, or a later version wrote it.
+    /// Reads a document. Fails if it is damaged, or a later version wrote it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         let document = parse(bytes, |document: &Document| document.format)?;
         if document.serial > MAX_SERIAL {

@@ -19,7 +19,6 @@ use crate::author::Author;
 pub enum EditError<E> {
     /// The document cannot be written.
     Lock(LockError),
-    /// The change is refused.
     Refused(E),
 }
 
@@ -38,7 +37,6 @@ impl<E> From<StoreError> for EditError<E> {
 /// A change of the document by a command.
 #[derive(Debug, Clone)]
 pub struct DocumentEdit<'a> {
-    /// Who changes it.
     pub author: &'a Author,
     /// The name of the change in the history.
     pub what: &'static str,
@@ -66,12 +64,9 @@ impl DocumentEdit<'_> {
         }
     }
 
-    /// Changes the document and returns the new one. `change` may be called several times, each time with the current
-    /// document; it sees the serial of the new document.
-    ///
-    /// # Errors
-    ///
-    /// If the change is refused, if a run holds the lock, or if the document cannot be written.
+    /// Changes the document and returns the new one. `change` may be called several times, each
+    /// time with the current document; it sees the serial of the new document. Fails if the change
+    /// is refused, if a run holds the lock, or if the document cannot be written.
     pub fn make<T, E>(
         &self,
         backend: &Backend,
@@ -112,12 +107,9 @@ impl DocumentEdit<'_> {
     }
 }
 
-/// Changes a document in which no run holds the lock, without a backup and without an entry in its history: the write
-/// only adds knowledge about stacks, which did not change.
-///
-/// # Errors
-///
-/// If the change is refused, or if the document cannot be written.
+/// Changes a document in which no run holds the lock, without a backup and without an entry in its
+/// history: the write only adds knowledge about stacks, which did not change. Fails if the change
+/// is refused, or if the document cannot be written.
 pub fn touch<E>(
     backend: &Backend,
     change: impl Fn(&mut Document) -> Result<(), E>,
@@ -164,7 +156,6 @@ pub enum InitError {
     Unconditional(String),
 }
 
-/// A new document.
 #[derive(Debug)]
 pub struct NewDocument {
     pub document: Document,
@@ -175,10 +166,8 @@ pub struct NewDocument {
 }
 
 /// Creates the document. Its serial is greater than that of any earlier document at this address.
-///
-/// # Errors
-///
-/// If there is one, if the store cannot be asked, or if it cannot keep writers from overwriting each other.
+/// Fails if there is one, if the store cannot be asked, or if it cannot keep writers from
+/// overwriting each other.
 pub fn init(
     backend: &Backend,
     binding: &Binding,
@@ -272,7 +261,6 @@ impl From<StoreError> for RestoreError {
     }
 }
 
-/// The backup to restore.
 #[derive(Debug, Clone, Copy)]
 pub struct Restoration {
     pub serial: u64,
@@ -280,13 +268,9 @@ pub struct Restoration {
     pub may_be_abandoned: bool,
 }
 
-/// Replaces the document, even a damaged or missing one, by a backup, with a new serial greater than all earlier
-/// ones. Returns the new document.
-///
-/// # Errors
-///
-/// If there is no such backup, or it belongs to an abandoned timeline; if a run holds the lock, or if the document
-/// cannot be written.
+/// Replaces the document, even a damaged or missing one, by a backup, with a new serial greater
+/// than all earlier ones. Returns the new document. Fails if there is no such backup, or it belongs
+/// to an abandoned timeline; if a run holds the lock, or if the document cannot be written.
 pub fn restore(
     backend: &Backend,
     restoration: Restoration,

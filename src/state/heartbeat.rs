@@ -22,7 +22,6 @@ pub struct Heartbeat {
     locked: Locked,
 }
 
-/// The sender of heartbeats.
 #[derive(Debug)]
 struct HeartbeatThread {
     backend: Backend,
@@ -33,11 +32,8 @@ struct HeartbeatThread {
 }
 
 impl Heartbeat {
-    /// Starts it for a run that has just taken the lock.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started. The lock is kept.
+    /// Starts it for a run that has just taken the lock. Fails if no thread can be started. The
+    /// lock is kept.
     pub fn start(backend: Backend, locked: Locked, interval: Duration) -> io::Result<Self> {
         let every = locked.lock.heartbeat(interval);
         let beating = HeartbeatThread {

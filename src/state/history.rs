@@ -9,9 +9,7 @@ use serde_json::{Map, Value};
 pub struct Write {
     /// The serial that the document got.
     pub serial: u64,
-    /// When.
     pub at: Timestamp,
-    /// Who.
     pub by: String,
     pub run: Option<String>,
     /// The action of a run, or a command of `orch state`.
@@ -20,9 +18,7 @@ pub struct Write {
     pub reason: Option<String>,
     /// How many stacks were applied.
     pub applied: usize,
-    /// How many failed.
     pub failed: usize,
-    /// How many were destroyed.
     pub destroyed: usize,
     #[serde(default, skip_serializing_if = "WrittenStacks::is_empty")]
     pub stacks: WrittenStacks,

@@ -23,11 +23,9 @@ pub(super) struct HolderFile {
 /// The state of the lock file on this machine.
 #[derive(Debug)]
 pub(super) enum Presence {
-    /// It is unknown.
     Unknown,
     /// None that has locked the file, as long as the claim exists.
     Alone(LockedFile),
-    /// Another one, or one that it has started.
     Another(FileHolder),
 }
 
@@ -86,11 +84,7 @@ fn last_run(file: &mut File) -> io::Result<String> {
 }
 
 impl LockedFile {
-    /// Returns the claim of a process that has locked the file.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be used.
+    /// Returns the claim of a process that has locked the file. Fails if the file cannot be used.
     pub(super) fn of(mut file: File) -> io::Result<Self> {
         let last = last_run(&mut file)?;
         let_commands_inherit(&file)?;

@@ -17,12 +17,9 @@ pub(super) const ALIVE: Duration = Duration::from_mins(2);
 pub struct Lock {
     /// Differs from that of any other lock.
     pub code: String,
-    /// The run id.
     pub run: String,
     pub action: RunAction,
-    /// Who started it.
     pub by: String,
-    /// The machine.
     pub host: String,
     /// The process id on that machine.
     pub process: u32,
@@ -85,12 +82,10 @@ pub struct SharedLock {
     pub other: Map<String, Value>,
 }
 
-/// A job of a work order.
 #[derive(Debug, Clone)]
 pub struct OrderJob {
     /// The id of the work order.
     pub order: String,
-    /// The run of the order.
     pub run: String,
     /// The code of the order's lock, which all its jobs know.
     pub code: String,
@@ -102,7 +97,6 @@ pub struct OrderJob {
 }
 
 impl SharedLock {
-    /// Returns the locks of the running jobs.
     pub fn running(&self) -> impl Iterator<Item = &Lock> {
         self.jobs.values().filter_map(Option::as_deref)
     }

@@ -10,11 +10,8 @@ use super::store::{FolderLocation, LocalStore, StoreError};
 use crate::folder;
 use crate::project::config::{BackendConfig, DEFAULT_NAMESPACE, LocalBackend, StateConfig};
 
-/// Opens the backend of the project at `root`. Nothing is read, and no request is sent.
-///
-/// # Errors
-///
-/// If a client for the backend cannot be created.
+/// Opens the backend of the project at `root`. Nothing is read, and no request is sent. Fails if a
+/// client for the backend cannot be created.
 pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
     let own_key = || format!("{}/{}", config.project, config.namespace);
     let (store, key) = match &config.backend {

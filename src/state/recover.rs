@@ -15,7 +15,6 @@ use crate::author::Author;
 /// The name of the command in the history.
 const RECOVER: &str = "recover";
 
-/// How a run is recovered.
 #[derive(Debug, Clone, Default)]
 pub struct Recovery {
     /// Stacks for which the record of the run wins over later writes.
@@ -58,13 +57,10 @@ impl From<StoreError> for RecoverError {
     }
 }
 
-/// Merges the record of a run that is not in progress, except for stacks that others have recorded since. A lock that
-/// the run still holds is freed, and its open intents count as interrupted.
-///
-/// # Errors
-///
-/// If others have recorded a stack that is in neither `take` nor `drop`, if another run holds the lock, or if the
-/// document cannot be written. Nothing is written then.
+/// Merges the record of a run that is not in progress, except for stacks that others have recorded
+/// since. A lock that the run still holds is freed, and its open intents count as interrupted.
+/// Fails if others have recorded a stack that is in neither `take` nor `drop`, if another run holds
+/// the lock, or if the document cannot be written. Nothing is written then.
 pub fn recover(
     backend: &Backend,
     record: &RunChanges,

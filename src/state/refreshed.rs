@@ -9,11 +9,8 @@ use serde_json::{Map, Value};
 pub struct Refreshed {
     /// The write that merged it; [`UNMERGED`](super::document::UNMERGED) before that.
     pub serial: u64,
-    /// The run id.
     pub run: String,
-    /// When it ended.
     pub at: Timestamp,
-    /// The id of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// Fields that this version does not know.

@@ -9,13 +9,11 @@ use crate::path::{KeyFilter, StackPath};
 /// An entry that gets another key.
 struct MovedEntry {
     path: StackPath,
-    /// The new key.
     key: String,
     /// The new key as a path, if it is one.
     to: Option<StackPath>,
 }
 
-/// The renamed entries.
 struct RenamedEntries<'m> {
     /// Each entry that is, by the directories that it lies in or below.
     from: HashMap<&'m str, Vec<&'m MovedEntry>>,

@@ -9,11 +9,8 @@ use super::store::{RETRY_TIMEOUT, StoreError};
 /// How long to wait before something is tried again that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Reads something, with retries while the store has transient failures. `note` receives the first one.
-///
-/// # Errors
-///
-/// If it cannot be read, or the store fails for too long.
+/// Reads something, with retries while the store has transient failures. `note` receives the first
+/// one. Fails if it cannot be read, or the store fails for too long.
 pub fn with_retries<T>(
     clock: &dyn Clock,
     note: &dyn Fn(&StoreError),

@@ -11,18 +11,14 @@ use serde_json::{Map, Value};
 use super::document::{Document, Entry, FORMAT, Unreadable, parse, to_bytes};
 use super::keys;
 
-/// The changes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunChanges {
-    /// The number of the format.
     pub format: u32,
-    /// The lineage of the document.
     pub lineage: String,
     /// The serial of the document that the changes are about.
     pub serial: u64,
     /// The code of the run's lock.
     pub code: String,
-    /// The run id.
     pub run: String,
     /// How many times the record has been written.
     pub sequence: u64,
@@ -49,9 +45,7 @@ pub struct RunChanges {
 /// Who has taken a lock away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenLock {
-    /// Who.
     pub by: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -73,16 +67,11 @@ impl RunChanges {
         }
     }
 
-    /// Reads a record.
-    ///
-    /// # Errors
-    ///
-    /// If it is damaged, or a later version wrote it.
+    /// Reads a record. Fails if it is damaged, or a later version wrote it.
     pub fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         parse(bytes, |record: &RunChanges| record.format)
     }
 
-    /// Returns the text of the record.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(self)
     }

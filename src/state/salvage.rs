@@ -47,11 +47,8 @@ pub(super) struct FoundRecord {
     pub(super) age: Option<Duration>,
 }
 
-/// Reads the record of a run as far as it can be read, if it exists.
-///
-/// # Errors
-///
-/// If the store cannot be asked, or a later version of `orch` wrote the record.
+/// Reads the record of a run as far as it can be read, if it exists. Fails if the store cannot be
+/// asked, or a later version of `orch` wrote the record.
 pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, BackendReadError> {
     let (address, object) = backend.record_object(run)?;
     let Some(object) = object else {
@@ -75,13 +72,10 @@ pub(super) fn find(backend: &Backend, run: &str) -> Result<Option<FoundRecord>, 
     }))
 }
 
-/// Reads the record of the run that holds the lock of a document. A record that is missing, or belongs to another
-/// lock, is damage: the run may have recorded something that is lost. Returns nothing if the lock has been freed since
-/// the document was read.
-///
-/// # Errors
-///
-/// If the store cannot be asked, or a later version of `orch` wrote the record.
+/// Reads the record of the run that holds the lock of a document. A record that is missing, or
+/// belongs to another lock, is damage: the run may have recorded something that is lost. Returns
+/// nothing if the lock has been freed since the document was read. Fails if the store cannot be
+/// asked, or a later version of `orch` wrote the record.
 pub(super) fn of_lock(
     backend: &Backend,
     document: &Document,

@@ -52,11 +52,8 @@ impl Document {
     }
 }
 
-/// Records that jobs have succeeded. The last one frees the lock of its work order.
-///
-/// # Errors
-///
-/// If the document cannot be read or written.
+/// Records that jobs have succeeded. The last one frees the lock of its work order. Fails if the
+/// document cannot be read or written.
 pub fn complete(backend: &Backend, code: &str, jobs: &[String]) -> Result<(), LockError> {
     retry(backend, || {
         let ReadDocument {

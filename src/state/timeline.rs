@@ -17,7 +17,6 @@ pub(super) const GAP: u64 = 1000;
 /// How often a document is looked at that changes meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// A backup of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
     pub serial: u64,

@@ -67,13 +67,10 @@ pub(super) struct Tally<'e> {
     pub(super) destroyed: Vec<&'e str>,
 }
 
-/// A write of a run, for the history.
 pub(super) struct RunWrite<'a> {
     pub(super) run: &'a str,
-    /// Who writes.
     pub(super) by: &'a str,
     pub(super) what: &'a str,
-    /// When.
     pub(super) at: Timestamp,
     /// Why, in the user's words.
     pub(super) reason: Option<String>,

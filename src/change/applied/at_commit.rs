@@ -33,7 +33,6 @@ pub(super) enum Remainder {
     Other(NoProof),
 }
 
-/// The stacks of a commit in some directories.
 #[derive(Default)]
 struct StacksAtCommit {
     paths: BTreeSet<StackPath>,
@@ -45,7 +44,6 @@ struct StacksAtCommit {
 }
 
 impl<'p> CommitContent<'p> {
-    /// Reads some directories of a commit.
     pub(super) fn read(
         present: CurrentProject<'p>,
         commit: &CommitId,
@@ -84,12 +82,9 @@ impl<'p> CommitContent<'p> {
         })
     }
 
-    /// Returns true if the commit still has the directory of an instance as a stack, given what the directory
-    /// holds there, and false if nothing is left.
-    ///
-    /// # Errors
-    ///
-    /// With what the commit still has of the stack.
+    /// Returns true if the commit still has the directory of an instance as a stack, given what the
+    /// directory holds there, and false if nothing is left. The error is what the commit still has
+    /// of the stack.
     pub(super) fn rest(&self, path: &StackPath, holds: Holds) -> Result<bool, Remainder> {
         let directory = path.directory();
         let files = self.files.get(directory).map_or(&[][..], Vec::as_slice);
@@ -160,7 +155,6 @@ impl<'p> CommitContent<'p> {
         between.any(|above| self.stacks.directories.contains(&above))
     }
 
-    /// Returns the stacks of a directory at a commit.
     fn stacks_at(
         &self,
         directory: &ProjectPath,

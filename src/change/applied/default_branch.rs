@@ -15,7 +15,6 @@ use crate::path::{ProjectPath, StackPath};
 use crate::project::{Problems, Project};
 use crate::state::document::{Document, Entry};
 
-/// A stack that HEAD has removed.
 pub(super) struct RemovedFromHead<'e> {
     pub(super) key: &'e str,
     pub(super) entry: &'e Entry,

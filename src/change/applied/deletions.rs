@@ -20,7 +20,6 @@ pub struct RangeCommit {
     pub parents: Vec<usize>,
     /// What each directory holds in it.
     pub holds: Arc<[Holds]>,
-    /// Whether the base has it too.
     pub is_in_base: bool,
 }
 

@@ -17,7 +17,6 @@ pub struct ProvenRemoval {
     pub by: RemovedBy,
 }
 
-/// What removed a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemovedBy {
     /// A commit that deletes its block, against each of its parents.

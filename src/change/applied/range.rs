@@ -18,7 +18,6 @@ pub(super) struct AppliedRange {
     pub(super) ids: Vec<CommitId>,
     /// The index of each applied commit in the range.
     pub(super) places: HashMap<CommitId, usize>,
-    /// What the directories hold at HEAD.
     pub(super) head: Arc<[Holds]>,
     /// What the directories hold in each applied commit.
     pub(super) seen: HashMap<CommitId, Arc<[Holds]>>,

@@ -53,10 +53,7 @@ impl MoveConflict {
 ///
 /// An entry moves only to the path of a stack of the project. It stays if a stack of the project is at its own
 /// path and the new one is on record: then the block has done its work, and that stack is a new one.
-///
-/// # Errors
-///
-/// If blocks contradict what is on record. Then nothing is changed.
+/// Fails without changing anything if blocks contradict the record.
 pub fn relocate(
     project: &Project,
     document: &mut Document,

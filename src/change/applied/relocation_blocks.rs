@@ -71,11 +71,8 @@ impl<'p> RelocationBlocks<'p> {
         self.written(stack).is_some_and(|block| !block.destroy)
     }
 
-    /// Returns what removed a stack, if a block did.
-    ///
-    /// # Errors
-    ///
-    /// If a block makes it doubtful that the stack was removed.
+    /// Returns what removed a stack, if a block did. Fails if a block makes it doubtful that the
+    /// stack was removed.
     pub(super) fn block(&self, stack: &StackPath) -> Result<Option<RemovedBy>, NoProof> {
         let sources = &self.project.sources;
         let Some(block) = self.written(stack) else {

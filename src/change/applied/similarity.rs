@@ -20,11 +20,9 @@ const LOCK_FILE: &str = ".terraform.lock.hcl";
 /// A directory with a stack, to which another stack may have been moved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MoveTarget {
-    /// Whether all stacks in it have ids.
     has_ids: bool,
     /// Whether the state has a stack in it.
     pub(super) is_recorded: bool,
-    /// Whether all stacks in it have been applied.
     is_applied: bool,
 }
 

@@ -38,7 +38,6 @@ pub enum BaseHint {
 pub struct MergeTarget {
     /// The last commit of the proposal. If HEAD merges it into the target, the provider created HEAD.
     pub proposal: Option<String>,
-    /// The commit of the target.
     pub commit: Option<String>,
     /// The name of the target branch.
     pub branch: Option<String>,
@@ -59,13 +58,9 @@ pub enum CiUnclear {
 }
 
 /// Returns what the CI provider reports; `None` outside of CI.
-///
 /// `variable` looks up an environment variable, where empty means unset, and `read` reads a file.
-///
-/// # Errors
-///
-/// If the provider's report is ambiguous: a fallback would compare with another commit than the provider
-/// shows.
+/// Fails if the provider's report is ambiguous: a fallback would compare with another commit than
+/// the provider shows.
 pub fn context(
     variable: impl Fn(&str) -> Option<String>,
     read: impl Fn(&str) -> Result<String, String>,

@@ -143,12 +143,8 @@ pub struct DefaultTip {
     pub fetch: Option<Vec<String>>,
 }
 
-/// Returns the tip of the default branch. Without a remote, a local branch with a configured or usual name is
-/// the default one.
-///
-/// # Errors
-///
-/// If the branch is unknown, or missing from this clone.
+/// Returns the tip of the default branch. Without a remote, a local branch with a configured or
+/// usual name is the default one. Fails if the branch is unknown, or missing from this clone.
 pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<DefaultTip, BaseUnknown> {
     const ADD: &str = "run `git remote add origin URL`";
     const ADD_OR_SET: &str = "run `git remote add origin URL`, or set `config.git.default_branch`";
@@ -178,12 +174,8 @@ pub fn default_tip(repository: &Repository, query: &BaseQuery) -> Result<Default
     }
 }
 
-/// Returns the remote's default branch; `None` without a remote. Asks the remote unless the configuration
-/// names the branch.
-///
-/// # Errors
-///
-/// If the remote is ambiguous or cannot be asked.
+/// Returns the remote's default branch; `None` without a remote. Asks the remote unless the
+/// configuration names the branch. Fails if the remote is ambiguous or cannot be asked.
 pub fn ask_default_branch(
     repository: &Repository,
     query: &BaseQuery,

@@ -49,7 +49,6 @@ pub(super) fn chosen(
     }
 }
 
-/// Returns the default branch of a remote.
 pub(super) fn default_branch(
     repository: &Repository,
     query: &BaseQuery,

@@ -123,7 +123,6 @@ struct Mentions {
     variables: bool,
     /// A function that reads files.
     files: bool,
-    /// The list of all stacks.
     stacks: bool,
 }
 

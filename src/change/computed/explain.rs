@@ -137,7 +137,6 @@ impl Explainer<'_> {
     }
 }
 
-/// A search for the difference.
 struct Search<'a, 'e> {
     explainer: &'e Explainer<'a>,
     chain: Vec<Use>,

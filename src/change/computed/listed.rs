@@ -15,13 +15,10 @@ use crate::project::namespaces::Used;
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 
-/// Adds to the inputs of a stack the files that its environment depends on and that are not listed yet: files
-/// with definitions, files that functions read, and the file that hid the stack at the base. A file that is
-/// read has changed if `files` has it; a file with definitions, if `cause` names it.
-///
-/// # Errors
-///
-/// If no thread can be started.
+/// Adds to the inputs of a stack the files that its environment depends on and that are not listed
+/// yet: files with definitions, files that functions read, and the file that hid the stack at the
+/// base. A file that is read has changed if `files` has it; a file with definitions, if `cause`
+/// names it. Fails if no thread can be started.
 pub fn add_computed(
     project: &Project,
     listing: &Listing,

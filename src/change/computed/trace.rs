@@ -13,7 +13,6 @@ use crate::project::namespaces::{Definition, Used};
 use crate::project::stack::{AttributeRead, Stack};
 use crate::source::Span;
 
-/// One side of the comparison.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'p> {
     pub(super) project: &'p Project,
@@ -59,7 +58,6 @@ impl<'p> Side<'p> {
     }
 }
 
-/// Returns the change of a file that a function reads.
 pub(super) fn touch_read<'a>(tree: &Tree<'a>, read: &FileRead) -> Option<ChangedInput<'a>> {
     match read {
         FileRead::Path(path) => tree.touch_read(path, None),

@@ -18,7 +18,6 @@ use crate::project::discover::Listing;
 /// The texts of the configuration files that count.
 pub(super) type Texts<'a> = HashMap<&'a ProjectPath, Cow<'a, str>>;
 
-/// Returns the texts of the configuration files among some files.
 pub(super) fn texts<'a>(
     project: &'a Project,
     repository: &Repository,

@@ -63,7 +63,6 @@ impl<'a> Digester<'a> {
         reached
     }
 
-    /// Returns the filtered digests for some lists.
     pub(super) fn views(&self, whole: &AllDigests<'_, 'a>) -> FilteredDigestSets<'a> {
         let mut views = FilteredDigestSets::new();
         for list in self.lists.iter().filter(|list| !list.is_all()) {
@@ -99,7 +98,6 @@ impl<'a> Digester<'a> {
         views
     }
 
-    /// Returns the filter of a stack.
     pub(super) fn sieve<'v>(
         &'v self,
         stack: StackIndex,

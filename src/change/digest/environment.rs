@@ -16,7 +16,6 @@ use crate::source::Span;
 /// What the environment of a stack makes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct EnvironmentDigests {
-    /// The parts of all variables.
     pub(super) all: BTreeMap<String, PartDigest>,
     /// The parts of the counted variables, if some are ignored.
     pub(super) counted: BTreeMap<String, PartDigest>,

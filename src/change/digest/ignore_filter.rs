@@ -27,13 +27,11 @@ pub(super) struct FilteredDigests<'a> {
 }
 
 impl IgnoreFilter<'_> {
-    /// Returns whether nothing is ignored.
     pub(super) fn is_idle(&self) -> bool {
         let has_files = !self.inside.is_empty() || !self.view.ignored.is_empty();
         !has_files && self.list.variables().is_empty()
     }
 
-    /// Returns whether a file is ignored.
     pub(super) fn drops(&self, file: &ProjectPath) -> bool {
         self.is_inside(file) || self.view.ignored.contains(file)
     }

@@ -108,11 +108,7 @@ impl InputDigests {
 }
 
 /// Digests all stacks. `status` has the counted uncommitted changes. Adds warnings about inputs to
-/// `problems`.
-///
-/// # Errors
-///
-/// If git or a file cannot be read, or no thread can be started.
+/// `problems`. Fails if git or a file cannot be read, or no thread can be started.
 pub fn digests(
     project: &Project,
     listing: &Listing,
@@ -399,7 +395,6 @@ where
     modules
 }
 
-/// Returns the name of a part: the use, and the place.
 fn part_name(step: Option<&Use>, place: &InputLocation) -> String {
     let word = match step.map(|step| &step.kind) {
         Some(UseKind::Module(_)) => "module",
@@ -446,7 +441,6 @@ fn input_digest(rules: Arc<str>, parts: &BTreeMap<String, PartDigest>) -> InputD
     }
 }
 
-/// Returns the digest of all parts.
 fn all_of(parts: &BTreeMap<String, PartDigest>) -> PartDigest {
     let mut hasher = PartHasher::default();
     for (name, part) in parts {

@@ -62,13 +62,11 @@ impl CollectedInputs {
         }
     }
 
-    /// Returns the same input, whether it changed or not.
     pub(in crate::change) fn same(&self, input: &Input) -> Option<&Input> {
         let key = (rank(input.chain.last()), input.location.clone());
         self.known.get(&key).map(|&index| &self.all[index])
     }
 
-    /// Returns the inputs in display order.
     pub(in crate::change) fn in_order(self) -> Vec<Input> {
         let mut all = self.all;
         all.sort_by_key(|input| rank(input.chain.last()));

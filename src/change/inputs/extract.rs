@@ -83,7 +83,6 @@ pub(super) struct ComputedRead {
     pub(super) pattern: Option<Expr>,
 }
 
-/// The base of a relative path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathBase {
     /// The directory of the file.
@@ -144,11 +143,8 @@ fn is_balanced(text: &[u8]) -> bool {
         && count(b'"').is_multiple_of(2)
 }
 
-/// Returns the dependencies of a native file, in order; with `calls`, also modules outside of the project.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
+/// Returns the dependencies of a native file, in order; with `calls`, also modules outside of the
+/// project. Fails at the first syntax error.
 pub(super) fn native(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let body = parse_whole(FileId::UNPLACED, text)?;
     let mut named = Vec::new();
@@ -216,7 +212,6 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<Dependency> {
     local_module(&path)
 }
 
-/// Returns the module in a local directory.
 pub(super) fn local_module(source: &str) -> Option<Dependency> {
     // A heredoc ends with a line break.
     let source = source.trim_end_matches(['\n', '\r']);
@@ -240,7 +235,6 @@ pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> Depende
     }))
 }
 
-/// Returns the constant start of a source.
 fn start(source: &Expr) -> String {
     let ExprKind::Template(parts) = &source.kind else {
         return String::new();

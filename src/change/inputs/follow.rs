@@ -144,7 +144,6 @@ impl<'a> Links<'a> {
         })
     }
 
-    /// Returns the target of a directory entry that is a link.
     fn link_target(&self, directory: &str, name: &str) -> Option<PathBuf> {
         if let Some(listed) = self.listing.get(directory)
             && !listed.has_link(name)
@@ -228,7 +227,6 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Returns the links directly in a directory.
 pub(in crate::change) fn links_in(
     directory: &ProjectPath,
     listed: &DirectoryListing,

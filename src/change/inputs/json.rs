@@ -30,7 +30,6 @@ impl Json {
         }
     }
 
-    /// Returns all values of a key.
     fn get<'j>(&'j self, key: &'static str) -> impl Iterator<Item = &'j Json> {
         let entries = self.entries().iter();
         entries.filter_map(move |(name, value)| (&**name == key).then_some(value))
@@ -101,11 +100,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 }
 
-/// Parses a file.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error, or if it is nested too deeply.
+/// Parses a file. Fails at the first syntax error, or if it is nested too deeply.
 pub(super) fn parse(text: &str) -> Result<Json, Box<Diagnostic>> {
     serde_json::from_str(text).map_err(|error| {
         let line = error.line().saturating_sub(1);
@@ -119,11 +114,8 @@ pub(super) fn parse(text: &str) -> Result<Json, Box<Diagnostic>> {
     })
 }
 
-/// Returns the dependencies of a file; with `calls`, also modules outside of the project.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
+/// Returns the dependencies of a file; with `calls`, also modules outside of the project. Fails at
+/// the first syntax error.
 pub(super) fn json(text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<Diagnostic>> {
     let json = parse(text)?;
     let mut named = Vec::new();

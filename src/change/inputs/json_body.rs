@@ -15,7 +15,6 @@ use crate::language::parse::parse_expression;
 use crate::language::syntax::{Attribute, Block, Body, Expr, ExprKind, Name};
 use crate::source::{FileId, Span};
 
-/// A kind of block, and the blocks in it.
 pub(super) struct BlockKind {
     pub(super) name: &'static str,
     /// The number of labels; a block may have fewer.
@@ -60,20 +59,12 @@ impl<'t> Visitor<'t> for EntriesVisitor {
     }
 }
 
-/// Converts a file with attributes at its top.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
+/// Converts a file with attributes at its top. Fails at the first syntax error.
 pub(super) fn whole(text: &str, kinds: &[BlockKind]) -> Result<Body, Box<Diagnostic>> {
     JsonText::file(text, kinds, |_| true)
 }
 
-/// Converts the blocks of some kinds in a file.
-///
-/// # Errors
-///
-/// A diagnostic for the first syntax error.
+/// Converts the blocks of some kinds in a file. Fails at the first syntax error.
 pub(super) fn only_blocks(text: &str, kinds: &[BlockKind]) -> Result<Body, Box<Diagnostic>> {
     JsonText::file(text, kinds, |key| kinds.iter().any(|kind| kind.name == key))
 }
@@ -111,7 +102,6 @@ impl<'t> JsonText<'t> {
         body
     }
 
-    /// Adds an attribute, or the blocks of a kind.
     fn add(self, key: Name, value: &RawValue, kinds: &[BlockKind], body: &mut Body) {
         match kinds.iter().find(|kind| *kind.name == *key.text) {
             Some(kind) => self.blocks(kind, &key, &[], value, &mut body.blocks),

@@ -17,7 +17,6 @@ const MAX_TOLD: usize = 256;
 #[derive(Clone)]
 pub(in crate::change) struct ChangedInput<'a> {
     pub(in crate::change) file: &'a ChangedFile,
-    /// The links to it.
     pub(in crate::change) links: Vec<Use>,
 }
 
@@ -57,7 +56,6 @@ impl<'a> LinkedChanges<'a> {
         }
     }
 
-    /// Returns the change behind links on the way to a path.
     pub(super) fn touch_beyond(
         &self,
         path: &ProjectPath,

@@ -49,7 +49,6 @@ pub(in crate::change) struct FoundInput<'a> {
     pub(super) touch: Option<ChangedInput<'a>>,
 }
 
-/// The use of a module.
 pub(in crate::change) struct ModuleUse {
     pub(in crate::change) steps: Vec<Use>,
     pub(in crate::change) directory: ProjectPath,

@@ -45,11 +45,8 @@ impl InputProblems {
         files.entry(file.clone()).or_default().unreadable = Some(error);
     }
 
-    /// Adds everything to the project's problems, by file and place.
-    ///
-    /// # Errors
-    ///
-    /// If a file could not be read.
+    /// Adds everything to the project's problems, by file and place. Fails if a file could not be
+    /// read.
     pub(crate) fn add_to(self, problems: &mut Problems) -> Result<(), FileReadError> {
         let files = self
             .0

@@ -31,7 +31,6 @@ use crate::source::{FileId, Span};
 
 const WORKSPACES: [BlockKind; 1] = [BlockKind::new("workspaces", 0)];
 
-/// The blocks that are read in JSON.
 const JSON_KINDS: [BlockKind; 4] = [
     BlockKind {
         inner: &[
@@ -284,7 +283,6 @@ fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> io::Result<Vec<(OsStri
     Ok(files)
 }
 
-/// A file that names inputs.
 struct TerraformFile<'f, 'a> {
     tree: &'f Tree<'a>,
     directory: &'f ProjectPath,

@@ -26,7 +26,6 @@ type FileSet = (ProjectPath, Box<str>);
 )]
 pub(in crate::change) struct Tree<'a> {
     pub(super) problems: &'a InputProblems,
-    /// Whether nodes record all of their inputs.
     pub(super) records: bool,
     /// Whether nodes collect the calls of modules outside of the project.
     pub(super) takes_calls: bool,
@@ -41,9 +40,7 @@ pub(in crate::change) struct Tree<'a> {
     sets: RwLock<HashMap<FileSet, Option<ChangedInput<'a>>>>,
 }
 
-/// A module directory.
 pub(super) struct ModuleDirectory<'a> {
-    /// The change in it, or on the way to it.
     pub(super) touch: Option<ChangedInput<'a>>,
     /// The directory without links.
     pub(super) directory: Result<ProjectPath, NoModule>,

@@ -17,12 +17,7 @@ use crate::project::{self, Problems, Project};
 /// Lists the inputs of a stack: its own directory, watched and imported files, modules, files that are read,
 /// targets of links, and what Terragrunt reads, each nearest first. Modules and their uses are listed even if
 /// the modules around them changed. With `changed`, a stack changed if and only if one of its inputs did.
-///
-/// Adds new warnings to `problems`.
-///
-/// # Errors
-///
-/// If a file cannot be read, or no thread can be started.
+/// Adds new warnings to `problems`. Fails if a file cannot be read, or no thread can be started.
 pub fn inputs_of(
     project: &Project,
     listing: &Listing,
@@ -36,12 +31,8 @@ pub fn inputs_of(
     Ok(inputs.in_order())
 }
 
-/// Returns the reads of some stacks whose paths cannot be determined, so that changes of these files do not
-/// count.
-///
-/// # Errors
-///
-/// If a file cannot be read, or no thread can be started.
+/// Returns the reads of some stacks whose paths cannot be determined, so that changes of these
+/// files do not count. Fails if a file cannot be read, or no thread can be started.
 pub fn unknown_paths(
     project: &Project,
     listing: &Listing,
@@ -63,12 +54,8 @@ pub fn unknown_paths(
     Ok(found)
 }
 
-/// Adds the uncounted changes to the inputs of a stack, one file for each kind of reason, files that would
-/// count once committed first.
-///
-/// # Errors
-///
-/// If no thread can be started.
+/// Adds the uncounted changes to the inputs of a stack, one file for each kind of reason, files
+/// that would count once committed first. Fails if no thread can be started.
 pub fn add_uncounted(
     project: &Project,
     listing: &Listing,
@@ -120,7 +107,6 @@ fn touch<'a>(tree: &Tree<'a>, location: &InputLocation) -> Option<ChangedInput<'
     }
 }
 
-/// Lists the inputs of a stack, with warnings.
 fn list(
     project: &Project,
     listing: &Listing,

@@ -34,7 +34,6 @@ pub enum TriggerNotCreated {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TriggerTarget {
     pub directory: ProjectPath,
-    /// The key, for a single instance.
     pub key: Option<InstanceKey>,
 }
 

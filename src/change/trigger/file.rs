@@ -138,12 +138,10 @@ pub struct AskingTrigger {
 }
 
 impl AskingTrigger {
-    /// Returns the directory of its stacks.
     pub(crate) fn directory(&self) -> &ProjectPath {
         &self.directory
     }
 
-    /// Returns whether it marks a stack.
     pub fn concerns(&self, stack: &StackPath) -> bool {
         *stack.directory() == self.directory
             && (self.key.is_none() || self.key.as_ref() == stack.key())
@@ -155,12 +153,8 @@ impl AskingTrigger {
 #[error("`{}` is not a valid trigger (run `orch validate` to see why)", .0.relative())]
 pub struct BadTrigger(ProjectPath);
 
-/// Returns the triggers of the project that mark stacks as changed. Files that do not look like triggers are
-/// left out.
-///
-/// # Errors
-///
-/// If a file, or the trigger directory, cannot be read or parsed.
+/// Returns the triggers of the project that mark stacks as changed. Files that do not look like
+/// triggers are left out. Fails if a file, or the trigger directory, cannot be read or parsed.
 pub fn asking(root: &Path) -> Result<Vec<AskingTrigger>, BadTrigger> {
     let mut asking = Vec::new();
     let walk = WalkDir::new(directory().to_host(root))

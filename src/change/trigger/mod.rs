@@ -19,7 +19,6 @@ use crate::path::ProjectPath;
 /// The directory of triggers, at the project root.
 const DIRECTORY: &str = ".tmtriggers";
 
-/// The effect of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TriggerKind {
     Changed,

@@ -224,7 +224,6 @@ fn keyword<'w>(
     None
 }
 
-/// Writes the text of a trigger file.
 pub(super) fn write(statement: &Statement, seconds: u64) -> String {
     let kind = statement.kind.keyword();
     let reason = quoted(&statement.reason);

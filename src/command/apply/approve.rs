@@ -13,7 +13,6 @@ use crate::printable::{count, printable};
 pub struct Approval {
     /// Whether a plan that destroys nothing is approved.
     pub is_given: bool,
-    /// How many destroys are approved.
     pub destroys: usize,
 }
 
@@ -44,18 +43,13 @@ pub(super) enum ApprovalAnswer {
     Refused,
 }
 
-/// Returns the error of a rejected plan.
 pub(super) fn rejected() -> Error {
     Error::refused("not approved; nothing was run")
 }
 
 /// Asks for approval of a plan with this many destroys, stacks that the apply may have to replace,
 /// and destroyed resources in kept stacks. Does not ask if the first and the last are already
-/// approved.
-///
-/// # Errors
-///
-/// If there is no one to ask.
+/// approved. Fails if there is no one to ask.
 pub(super) fn approve(
     (n_destroys, n_late): (usize, usize),
     resources: &[DestroyedResources<'_>],

@@ -343,11 +343,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns whether work is left.
-    ///
-    /// # Errors
-    ///
-    /// If that work is not allowed.
+    /// Returns whether work is left. Fails if that work is not allowed.
     fn has_work_left(&self, verified: &VerifiedPlan) -> Result<bool> {
         let is_open = verified
             .policies

@@ -25,7 +25,6 @@ struct Glance {
     open: Vec<usize>,
     /// Whether one has neither begun nor ended.
     is_any_left: bool,
-    /// The locks of running jobs.
     running: Vec<Lock>,
 }
 
@@ -74,7 +73,6 @@ impl Apply<'_> {
         Ok(())
     }
 
-    /// Returns what a worker can do next.
     pub fn look(&self) -> Result<WorkLeft> {
         let mut verified = self.verify(None, None)?;
         let Some(Glance {
@@ -165,7 +163,6 @@ impl Apply<'_> {
         Ok(of_part.transpose()?.flatten())
     }
 
-    /// Ends the use of a verified plan, and returns the exit status of its job.
     pub(super) fn ended(&self, verified: VerifiedPlan, status: ExitStatus) -> ExitStatus {
         let status = self.after_gate(&verified, status);
         self.end(verified);

@@ -12,12 +12,10 @@ use crate::state::document::RunAction;
 
 /// The lock, held since before planning.
 pub struct HeldLock {
-    /// The run that holds it.
     pub(super) run: String,
     pub(super) lock: StateLock,
 }
 
-/// Returns the action of an apply of plans in a mode.
 pub(super) fn action_of(mode: PlanMode) -> RunAction {
     match mode {
         PlanMode::Normal => RunAction::Apply,

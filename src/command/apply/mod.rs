@@ -43,7 +43,6 @@ pub trait ApplyTerminal: RunTerminal {
 
     fn show(&self, planned: &Planned) -> Result<()>;
 
-    /// Returns whether the user can be asked.
     fn can_ask(&self) -> bool;
 
     /// Prints a question unchanged, and returns the line that the user types, trimmed.
@@ -72,7 +71,6 @@ pub struct Apply<'a> {
     pub approval: Approval,
     pub allows: AllowedChanges,
     pub rollback: RollbackFlags,
-    /// The disabled safeguards.
     pub disabled: &'a Disabled,
     pub policies: SavedPolicies,
     /// The inputs that a module's policies asked to keep.

@@ -14,10 +14,8 @@ use crate::project::stack::Stacks;
 use crate::record::results::OrderOutline;
 use crate::state::document::{Document, Entry, OrderJob};
 
-/// An operation of a plan.
 pub type PlanOperation = (StackPath, OperationKey);
 
-/// The part of a plan that a job applies.
 pub struct PlanPart {
     pub job: OrderJob,
     /// Its operations, in order, each with the operations right before it.
@@ -47,7 +45,6 @@ pub(super) struct OpenPart {
     pub(super) open: BTreeSet<PlanOperation>,
     /// Whether stacks without operations are recorded.
     pub(super) records: bool,
-    /// The stacks of the others.
     pub(super) skipped: BTreeMap<StackPath, SkipReason>,
 }
 
@@ -70,7 +67,6 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// Returns the warning that a stack was skipped.
     pub fn warning(&self, stack: &StackPath) -> String {
         let stack = printable(stack.as_str());
         match self {

@@ -30,7 +30,6 @@ use crate::run::state_lock::StateLock;
 use crate::run::workflow::{Follower, RunFacts, TurnKind, WorkflowTurn, now, turn_id};
 use crate::state::document::{Document, RunAction};
 
-/// The loaded policies of an apply.
 pub(super) struct ApplyPolicies {
     pub(super) policies: LoadedPolicies,
     /// The workflow of the plan's earlier runs, if any.
@@ -68,13 +67,11 @@ impl PolicyContext {
         std::mem::take(&mut self.now.remarks)
     }
 
-    /// Returns whether policies are asked about the turns of a stack.
     pub(super) fn ask_about(&self, stack: StackIndex) -> bool {
         !self.now.policies.attached.to_stack(stack).is_empty()
     }
 }
 
-/// The policies of a prepared apply.
 pub(super) struct PreparedApplyPolicies {
     pub(super) prepared: PreparedPolicies,
     /// The last run of the jobs of a work order, whose follow-ups run.
@@ -164,7 +161,6 @@ impl Apply<'_> {
         })
     }
 
-    /// Prepares the policies of an apply.
     pub(super) fn followed<'a, 'l>(
         &self,
         context: &'l Context,
@@ -313,11 +309,8 @@ impl Apply<'_> {
 }
 
 /// Returns the workflow of the plan file's earlier runs on this machine, if policies followed them.
-///
-/// # Errors
-///
-/// If the journal of one of the runs is missing or unreadable, unless the last run finished all its
-/// work.
+/// Fails if the journal of one of the runs is missing or unreadable, unless the last run finished
+/// all its work.
 pub(super) fn earlier_workflow(
     context: &Context,
     document: Option<&Document>,
@@ -385,7 +378,6 @@ fn read_run(root: &Path, run: &str) -> Result<RunRecord> {
     .hint("make a new plan, or add `--policies=off` to run no follow-ups"))
 }
 
-/// An apply that begins.
 struct BegunApply<'a> {
     run: &'a str,
     /// Whether it only accepts drift.

@@ -141,7 +141,6 @@ impl Apply<'_> {
     }
 }
 
-/// Returns the command that plans some stacks again.
 pub(super) fn plan_again(stacks: &[StackPath]) -> String {
     const MOST: usize = 5;
     let mut words: Vec<OsString> = vec!["orch".into(), "plan".into()];

@@ -193,7 +193,6 @@ impl Apply<'_> {
         entries.any(|entry| entry.removed.is_some() && entry.blocked.is_none())
     }
 
-    /// Returns the statuses of the stacks.
     pub(super) fn statuses(
         &self,
         context: &mut Context,
@@ -275,7 +274,6 @@ impl Apply<'_> {
 }
 
 impl VerifiedPlan {
-    /// Returns the remaining work of a plan.
     pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
         let document = self.document.as_ref();
         let mut to_do = to_do(&self.context, saved, document, &self.progress);

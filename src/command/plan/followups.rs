@@ -129,7 +129,6 @@ impl Context {
         })
     }
 
-    /// Returns the turns of an apply in some order.
     fn turns(&self, plan: &Plan, order: &PlannedOrder) -> Vec<WorkflowTurn> {
         let (project, at) = (&self.project, now());
         let here: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
@@ -187,7 +186,6 @@ impl Context {
 struct ExpectedTurns<'a, 'l> {
     context: &'l mut Context,
     forecast: FollowUpForecast<'a>,
-    /// The stacks with policies.
     attached: BTreeSet<StackIndex>,
     /// Those of them whose drivers name resources.
     with_tool: BTreeSet<StackIndex>,

@@ -23,7 +23,6 @@ use crate::run::started::BeginOptions;
 
 /// The tools of the stacks, as child processes.
 pub struct Tools<'t> {
-    /// Shows their runs.
     pub terminal: &'t dyn RunTerminal,
 }
 

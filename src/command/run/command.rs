@@ -19,7 +19,6 @@ pub(super) struct EvaluatedCommand {
     pub(super) command: RunCommand,
     /// How the command asks for the outputs of other stacks, if it does.
     pub(super) sharing: Option<Sharing>,
-    /// Problems with the stacks that have them.
     pub(super) problems: Vec<SharedProblem>,
 }
 

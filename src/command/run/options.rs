@@ -26,7 +26,6 @@ use crate::state::document::{Document, OrderJob};
 pub struct RunOptions {
     /// Empty if a run is resumed.
     pub command: Vec<OsString>,
-    /// What its words are.
     pub kind: CommandKind,
     pub is_reverse: bool,
     pub settings: RunSettings,
@@ -43,7 +42,6 @@ pub struct RunOptions {
     pub job: Option<RunJob>,
     /// The turns of its work order, for their results.
     pub results: Option<Arc<OrderOutline>>,
-    /// The disabled safeguards.
     pub disabled: Disabled,
 }
 
@@ -92,7 +90,6 @@ impl RunJob {
     }
 }
 
-/// Returns the records of stacks.
 pub(in crate::command) fn records_of<'s>(
     stacks: &Stacks,
     document: &Document,

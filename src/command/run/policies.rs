@@ -31,18 +31,14 @@ use crate::state::document::Document;
 const NOT_READ: &str =
     "policies see the recorded states of stacks; with `--no-record`, they are not read";
 
-/// The policies of a prepared run.
 pub struct PreparedRunPolicies {
     prepared: PreparedPolicies,
     /// The command of follow-ups.
     pub command: RunCommand,
 }
 
-/// Returns how policies treat the turns of a run.
-///
-/// # Errors
-///
-/// If the flags contradict each other, or policies cannot follow such a run.
+/// Returns how policies treat the turns of a run. Fails if the flags contradict each other, or
+/// policies cannot follow such a run.
 pub(super) fn mode(
     context: &Context,
     options: &RunOptions,
@@ -219,11 +215,7 @@ impl PreparedRunPolicies {
     }
 
     /// Gives turns that are follow-ups of an earlier run their command, and records the facts that
-    /// policies need.
-    ///
-    /// # Errors
-    ///
-    /// If such a command cannot run.
+    /// policies need. Fails if such a command cannot run.
     pub(super) fn complete(&self, run: &mut PreparedRun) -> Result<()> {
         run.policies = Some(self.prepared.record.clone());
         let workflow = self.prepared.follower.workflow();
@@ -293,11 +285,8 @@ impl PreparedRunPolicies {
     }
 
     /// Gives policies the recorded facts of stacks, from `document` or else from the state. A run
-    /// that does not use the state does not read it.
-    ///
-    /// # Errors
-    ///
-    /// If the document is unusable, or git fails.
+    /// that does not use the state does not read it. Fails if the document is unusable, or git
+    /// fails.
     pub(super) fn recall(
         &mut self,
         context: &mut Context,

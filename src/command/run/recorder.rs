@@ -47,7 +47,6 @@ struct RecordedAs {
     position: usize,
     /// Why the command may do only part of the action, or nothing.
     unknown: Option<String>,
-    /// The plan file that it applies.
     plan_file: Option<Box<AppliedPlan>>,
     /// The backends that it makes its tool use.
     places: Vec<ToolPlace>,
@@ -161,7 +160,6 @@ fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
     recorded.map(|(&stack, _)| stack).collect()
 }
 
-/// Checks that a document allows to record some stacks.
 fn check_stacks(
     context: &mut Context,
     flags: RollbackFlags,
@@ -336,11 +334,8 @@ impl HeldState {
         self.lock.inbox()
     }
 
-    /// Returns the records of each turn.
-    ///
-    /// # Errors
-    ///
-    /// If the document, as of the locking, does not allow the run.
+    /// Returns the records of each turn. Fails if the document, as of the locking, does not allow
+    /// the run.
     pub(super) fn plan(
         &mut self,
         context: &mut Context,
@@ -361,11 +356,7 @@ impl HeldState {
     }
 
     /// Returns the records of the follow-ups, by stack. A stack that would be rolled back is no
-    /// follow-up.
-    ///
-    /// # Errors
-    ///
-    /// If the configuration of the state is invalid, or git fails.
+    /// follow-up. Fails if the configuration of the state is invalid, or git fails.
     pub(super) fn followups(
         &self,
         context: &mut Context,
@@ -396,7 +387,6 @@ impl HeldState {
         Ok(records.into_values().collect())
     }
 
-    /// Returns the lock, for a run that begins.
     pub(super) fn into_lock(self) -> StateLock {
         self.lock
     }

@@ -35,7 +35,6 @@ pub struct Resumed {
     pub run: ResumedRun,
     /// Its command, as written.
     pub(super) command: Vec<OsString>,
-    /// What its words are.
     pub(super) kind: CommandKind,
     /// Its settings, for those that the user does not set.
     pub(super) settings: RunSettings,
@@ -118,7 +117,6 @@ impl Resumed {
 }
 
 impl Resumed {
-    /// Returns the run of the follow-ups of a work order.
     pub fn follow_ups(order: &WorkOrder, follow_ups: OpenFollowUps) -> Result<(Self, Claim)> {
         let OrderedTask::Command { words, eval, .. } = &order.task else {
             return Err(Error::refused("the work order has a plan"));
@@ -164,7 +162,6 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
 }
 
 impl Context {
-    /// Finds the changes since an earlier run.
     fn changes_since(&mut self, earlier: &EarlierRun) -> ChangesSinceRun {
         let unknown = match self.git() {
             Ok(GitSnapshot { status: Ok(_), .. })

@@ -15,7 +15,6 @@ use crate::run::sharing::{RunInputs, SharedInputs};
 /// The stacks of a run that passes on outputs.
 pub(super) struct SharingStacks {
     sharing: Sharing,
-    /// Those that may run.
     stacks: Vec<StackIndex>,
     /// The environments of those whose outputs are read.
     environments: HashMap<StackIndex, Environment>,
@@ -54,7 +53,6 @@ impl SharingStacks {
         }))
     }
 
-    /// Prepares the inputs of a run.
     pub(super) fn prepare<'c>(
         &self,
         context: &'c Context,

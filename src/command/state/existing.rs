@@ -25,7 +25,6 @@ use crate::selection::select::{Query, Selection};
 /// The tools that are asked about such stacks.
 #[derive(Clone, Copy)]
 pub struct ToolCheck<'a> {
-    /// Shows their run.
     pub terminal: &'a dyn RunTerminal,
     /// How many of them run at once.
     pub jobs: NonZeroUsize,

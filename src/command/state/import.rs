@@ -121,7 +121,6 @@ fn named_in<'n>(
     named(&code.project, names)
 }
 
-/// Returns the commit of a revision, and the repository that has it.
 fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
     let repository =
         Repository::open(&context.project.root).context("failed to open the git repository")?;

@@ -108,7 +108,6 @@ pub fn backups(context: &mut Context) -> Result<Vec<Backup>> {
     backups.map_err(from_store)
 }
 
-/// Returns the graph of the recorded stacks.
 pub fn graph(context: &mut Context) -> Result<RecordedGraph> {
     let state = ProjectState::of(context)?;
     let document = state.opened.read_once()?;

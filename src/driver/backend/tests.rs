@@ -28,7 +28,6 @@ impl Stack {
     }
 }
 
-/// Returns the text for a backend with this configuration.
 fn of(kind: &str, config: &str, environment: &[(&str, &str)]) -> Option<String> {
     let stack = Stack::new();
     let chosen = format!(

@@ -222,7 +222,6 @@ impl Program {
 struct ListedEntry<'a> {
     mode: &'a str,
     id: &'a str,
-    /// The path in the repository.
     path: &'a [u8],
 }
 

@@ -19,11 +19,8 @@ use crate::source::{FileId, Span};
 
 const INDENT: usize = 2;
 
-/// Returns a text in the usual layout.
-///
-/// # Errors
-///
-/// If the text has a syntax error. The spans in it name no file yet.
+/// Returns a text in the usual layout. Fails if the text has a syntax error. The spans in it name
+/// no file yet.
 pub fn format(text: &str) -> Result<String, Box<Diagnostic>> {
     let file = FileId::UNPLACED;
     let before = parse_whole(file, text)?;

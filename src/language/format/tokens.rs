@@ -30,7 +30,6 @@ pub(super) enum Kind {
     Bang,
     /// An operator or a sign after which a minus is a negation.
     Sign,
-    /// Any other sign.
     Other,
     Open(Bracket),
     Close(Bracket),

@@ -150,7 +150,6 @@ pub fn parse_expression(file: FileId, text: &str) -> Result<Expr, Box<Diagnostic
     Err(Box::new(syntax_error(file, text, &error)))
 }
 
-/// Returns the attribute of a body that consists of it.
 fn only_attribute(body: &structure::Body) -> Option<&structure::Attribute> {
     let mut structures = body.iter();
     let first = structures.next()?;

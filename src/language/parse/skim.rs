@@ -95,7 +95,6 @@ impl Places {
     }
 }
 
-/// Skips one block.
 fn top_level<'t>(
     text: &'t [u8],
     places: Places,
@@ -181,7 +180,6 @@ fn gap(text: &[u8], in_brackets: bool) -> &[u8] {
     }
 }
 
-/// Returns a word, and what follows.
 pub(super) fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = text.first()?;
     if !first.is_ascii_alphabetic() && *first != b'_' {
@@ -270,7 +268,6 @@ static IS_PLAIN: [bool; 256] = {
     table
 };
 
-/// Returns whether all names differ.
 pub(super) fn are_unique(names: &[&[u8]]) -> bool {
     // Numbers are compared faster than texts, and few names agree in the first eight bytes.
     let first_bytes = |name: &[u8]| {

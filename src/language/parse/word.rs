@@ -12,7 +12,6 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::Expr;
 use crate::source::FileId;
 
-/// The quotes around a word for the parser.
 const QUOTE: &str = "\"";
 
 /// Parses a word as the text between the quotes of a string. Places count from the start of the word.
@@ -71,7 +70,6 @@ fn line_feed(expr: &Expression, quoted: &str) -> Option<usize> {
     }
 }
 
-/// A common mistake.
 enum WordMistake {
     /// A quote without a backslash.
     Quote(usize),

@@ -96,7 +96,6 @@ impl Value {
         }
     }
 
-    /// Returns the entries of an object or map.
     pub fn entries(&self) -> Option<&ObjectEntries> {
         match self {
             Value::Object(entries) | Value::Map(entries) => Some(entries),

@@ -51,11 +51,9 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) guard: Option<Guard<'a>>,
 }
 
-/// The inputs of the stacks of an apply.
 pub(super) struct ReadInputs<'a, 'p> {
     /// `None` if no stack has some.
     of_stacks: Option<&'a StackInputs<'p>>,
-    /// The outputs that were read for them.
     reads: OutputReads,
 }
 

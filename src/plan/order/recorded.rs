@@ -117,7 +117,6 @@ pub(super) struct Users {
     pub(super) pairs: Vec<(u32, u32)>,
 }
 
-/// The recorded constraints, with the names of their nodes.
 pub struct NamedConstraints<'d> {
     pub recorded: RecordedConstraints,
     /// The keys of recorded stacks that this commit lacks: the nodes after this commit's stacks.

@@ -138,7 +138,6 @@ impl AskedTools {
         }
     }
 
-    /// Returns the inputs of a stack that were planned with mocks.
     pub fn mocked(&self, stack: &StackPath) -> &[String] {
         self.mocked.get(stack).map_or(&[], Vec::as_slice)
     }

@@ -17,7 +17,6 @@ use crate::project::Project;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackIndex;
 
-/// A stack with an open question.
 pub(super) struct OpenQuestion<'s, 'p> {
     pub(super) subject: &'s StackToPlan<'p>,
     pub(super) need: Decision,

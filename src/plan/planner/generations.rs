@@ -183,7 +183,6 @@ impl Context {
         }
     }
 
-    /// Refuses new generations that share a backend.
     pub(super) fn refuse_shared_generations(
         &self,
         subjects: &StacksToPlan<'_>,

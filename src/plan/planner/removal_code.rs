@@ -36,7 +36,6 @@ const DESTROY_BY_HAND: &str =
 pub struct RemovalCode<'e, 'p> {
     /// Its index among the removals.
     pub removal: usize,
-    /// Its index in the code.
     pub stack: StackIndex,
     pub driver: Driver<'p>,
     /// The backend in its driver's block.

@@ -125,7 +125,6 @@ pub(super) fn tools_on_path() -> ToolsOnPath {
 
 pub struct Drivers<'l, 'd> {
     context: &'l Context,
-    /// The recorded entries, and their stacks.
     recorded: Option<(&'d document::Document, EntryIndex<'d>)>,
     on_path: ToolsOnPath,
 }

@@ -16,7 +16,6 @@ pub enum Stale {
     Lineage,
     /// It was made with a state and there is none now, or vice versa.
     State {
-        /// Whether it was made with one.
         was_kept: bool,
     },
     Gone(StackPath),

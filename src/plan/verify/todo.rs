@@ -24,7 +24,6 @@ use crate::state::rules::RecordedRules;
 pub struct RemainingWork<'p> {
     pub stacks: Vec<ApplyStack<'p>>,
     pub records: Vec<RecordOnly<'p>>,
-    /// The removed stacks to destroy.
     pub removed: Vec<ToDestroy<'p>>,
     /// The removed stacks that are only removed from the state.
     pub forgotten: Vec<StackPath>,

@@ -102,11 +102,7 @@ pub(crate) type WholeCli = Cli<false>;
 /// The command line with the flags of only the command that is used.
 pub(crate) type LateCli = Cli<true>;
 
-/// Parses the command line.
-///
-/// # Errors
-///
-/// If it is invalid, or requests the help or the version.
+/// Parses the command line. Fails if it is invalid, or requests the help or the version.
 pub(crate) fn parse() -> Result<LateCli, Error> {
     let words: Vec<OsString> = std::env::args_os().collect();
     parse_words(&words).or_else(|error| {

@@ -76,11 +76,8 @@ impl PlanFormatArgs {
         (self.format == PlanFormat::Json).then_some(JsonDocument::Stacks)
     }
 
-    /// Returns how much the text shows of each stack.
-    ///
-    /// # Errors
-    ///
-    /// If the flag is given for another format.
+    /// Returns how much the text shows of each stack. Fails if the flag is given for another
+    /// format.
     pub(super) fn details(&self) -> Result<PlanDetails> {
         match self.details {
             Some(_) if self.format != PlanFormat::Text => Err(ProgramError::usage(
@@ -90,11 +87,8 @@ impl PlanFormatArgs {
         }
     }
 
-    /// Returns the maximum length of a Markdown page.
-    ///
-    /// # Errors
-    ///
-    /// If the flag is given for another format.
+    /// Returns the maximum length of a Markdown page. Fails if the flag is given for another
+    /// format.
     pub(super) fn max_bytes(&self) -> Result<usize> {
         match self.max_bytes {
             Some(_) if self.format != PlanFormat::Markdown => Err(ProgramError::usage(

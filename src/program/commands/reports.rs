@@ -126,12 +126,8 @@ impl ReportArgs {
         !self.requested.is_empty()
     }
 
-    /// Checks before the run that the reports can be written.
-    ///
-    /// # Errors
-    ///
-    /// If a directory is missing or not writable, or if two reports, or a report and the events,
-    /// have the same file.
+    /// Checks before the run that the reports can be written. Fails if a directory is missing or
+    /// not writable, or if two reports, or a report and the events, have the same file.
     pub(crate) fn check(&self, chdir: &[PathBuf], events: Option<&Path>) -> Result<Reports> {
         let mut wanted: Vec<(ReportFormat, Target)> = Vec::new();
         for RequestedReport { format, file } in &self.requested {
@@ -181,11 +177,8 @@ pub(crate) fn resolved(file: &Path) -> PathBuf {
     resolved.unwrap_or_else(|| file.to_owned())
 }
 
-/// Checks that a file can be written; `typed` is how the user names it.
-///
-/// # Errors
-///
-/// If it is a directory, or its directory is missing or not writable.
+/// Checks that a file can be written; `typed` is how the user names it. Fails if it is a directory,
+/// or its directory is missing or not writable.
 pub(crate) fn check_place(file: &Path, typed: &Path) -> io::Result<()> {
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),

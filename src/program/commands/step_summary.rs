@@ -30,11 +30,7 @@ impl StepSummary {
         (room >= LEAST_MARKDOWN_BYTES).then_some(room)
     }
 
-    /// Appends to it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
+    /// Appends to it. Fails if it cannot be written.
     pub(super) fn append(
         &self,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,

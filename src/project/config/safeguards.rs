@@ -98,7 +98,6 @@ impl SafeguardKeyword {
     }
 }
 
-/// The configuration of safeguards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SafeguardSettings {
     pub disabled: Vec<SafeguardKeyword>,

@@ -17,7 +17,6 @@ pub(super) fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spann
     strings.collect()
 }
 
-/// Returns whether a value is a list of strings that all fit.
 pub(super) fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {
     let items = value.sequence();
     items.is_some_and(|items| items.iter().all(|item| item.as_str().is_some_and(&fits)))

@@ -39,7 +39,6 @@ pub struct TreeEntry {
     pub is_link: bool,
 }
 
-/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Directory,
@@ -139,7 +138,6 @@ impl TreeIndex {
         })
     }
 
-    /// Returns the entries of a directory.
     fn children(&self, directory: &[u8]) -> Vec<(OsString, FileKind)> {
         let names = self.0.get(directory).into_iter().flatten();
         let children = names.map(|(name, (kind, _))| (os_name(name), *kind));

@@ -166,7 +166,6 @@ impl DiscoveredFiles {
 struct ProjectReader<'a> {
     root: &'a Path,
     files: &'a SourceTree<'a>,
-    /// Whether to list other files.
     lists: bool,
     next_file: AtomicU32,
     gathered: Mutex<GatheredFiles>,
@@ -188,7 +187,6 @@ enum ReadProblem {
     Unreadable(FileReadError),
 }
 
-/// The files of one directory.
 struct DirectoryFiles {
     /// The configuration files, each with whether it is a plain file rather than a link or a special
     /// file.

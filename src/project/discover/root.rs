@@ -26,7 +26,6 @@ pub enum RootRule {
 #[error("the project root is unknown: `{}` may mark it, but {problem}", file.display())]
 pub struct RootUnknown {
     pub file: PathBuf,
-    /// The problem, for people.
     pub problem: String,
 }
 

@@ -70,7 +70,6 @@ pub(crate) fn read_text(
     decode(bytes)
 }
 
-/// Returns the error for a file that is larger than its limit.
 pub(super) fn too_large(limit: &SizeLimit) -> TextError {
     TextError::Refused {
         why: format!("is larger than {} MiB", limit.bytes >> 20),

@@ -4,7 +4,6 @@ use super::Condition;
 use crate::language::syntax::{Expr, ExprKind, TraversalStepKind};
 use crate::source::Span;
 
-/// The namespace of other stacks.
 pub const STACKS: &str = "stacks";
 
 /// The namespace of the condition's own stack.

@@ -149,7 +149,6 @@ fn is_scp(place: &str) -> bool {
     }) && !place.contains("://")
 }
 
-/// Returns a normalised directory.
 fn normal(directory: &str) -> String {
     let names = directory
         .split('/')

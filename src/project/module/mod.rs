@@ -39,7 +39,6 @@ pub struct ModuleBlock {
     pub span: Span,
 }
 
-/// The source in calls of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleSource {
     /// A directory of the project, which calls name through git.

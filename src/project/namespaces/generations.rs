@@ -36,7 +36,6 @@ impl Generations {
         }
     }
 
-    /// Returns the same with other generations of some stacks.
     #[must_use]
     pub fn with(&self, others: impl Iterator<Item = (StackPath, Generation)>) -> Self {
         let mut generations = self.clone();

@@ -198,7 +198,6 @@ impl<'p> ProjectNamespaces<'p> {
     }
 }
 
-/// The names for one stack.
 #[derive(Debug)]
 pub struct StackNamespaces<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
@@ -213,7 +212,6 @@ pub struct StackNamespaces<'a, 'p> {
     budget: Budget,
 }
 
-/// The subject of an evaluation.
 #[derive(Debug, Clone, Copy)]
 enum EvaluationSubject<'p> {
     /// Any stack: values that depend on it are unknown.

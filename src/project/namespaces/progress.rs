@@ -16,7 +16,6 @@ use crate::source::Span;
 #[derive(Debug, Default)]
 pub(super) struct EvaluatedValues<'p>(RefCell<HashMap<usize, Rc<EvaluatedValue<'p>>>>);
 
-/// The result of an evaluation.
 #[derive(Debug)]
 pub(super) struct EvaluatedValue<'p> {
     /// The value; `None` if there is none.

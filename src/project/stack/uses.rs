@@ -5,7 +5,6 @@ use std::fmt;
 use crate::path::StackPath;
 use crate::source::Span;
 
-/// How a stack uses data of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DataKind {
     /// An `input` block names it.
@@ -44,7 +43,6 @@ impl fmt::Display for DataKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackUse {
     pub kind: DataKind,
-    /// The other stack.
     pub stack: StackPath,
     /// Whether the stack runs after the other one because of this.
     pub orders: bool,

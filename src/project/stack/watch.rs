@@ -18,7 +18,6 @@ use crate::source::Spanned;
 pub enum Watch {
     /// One file, which need not exist: it may be deleted, or about to be created.
     File(ProjectPath),
-    /// All files that match.
     FilePattern(FilePattern),
 }
 

@@ -131,7 +131,6 @@ fn unknown_event<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The reaction to a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReactionRecord {

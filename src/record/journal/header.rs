@@ -129,7 +129,6 @@ pub struct AskedRecord {
     /// Whether it is the turn of another run that did not end; else it is one that is run again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
-    /// Whether it is a follow-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub follows: bool,
 }
@@ -156,7 +155,6 @@ pub enum OnErrorRecord {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncommittedFile {
-    /// Its path in the project.
     pub path: String,
     /// The id of the git blob with its content: zeros if the file was removed; `None` if it is not a file or was not
     /// read.
@@ -229,12 +227,10 @@ pub struct TagLimitRecord {
     pub at_once: usize,
 }
 
-/// The base of changes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BaseRecord {
     /// The commit; none if the base is the applied state.
     pub commit: Option<String>,
-    /// Why it was this one.
     pub reason: String,
 }
 

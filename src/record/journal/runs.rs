@@ -52,7 +52,6 @@ pub enum RunStatus {
     Killed,
     /// It has not finished, and it is unknown whether it is in progress.
     Unknown,
-    /// It is a dry run: nothing runs.
     DryRun,
 }
 
@@ -143,7 +142,6 @@ fn age(wanted: &str) -> Option<usize> {
 
 #[derive(Debug, Default)]
 pub struct PrunedRuns {
-    /// The ids of the removed runs.
     pub removed: Vec<String>,
     pub left: usize,
     /// The runs that could not be removed, and why.
@@ -300,11 +298,8 @@ impl Runs {
         })
     }
 
-    /// Returns the run that resumed this one, if there is one: its succeeded stacks are done.
-    ///
-    /// # Errors
-    ///
-    /// If the journal of a later run cannot be read, since that run may be the one.
+    /// Returns the run that resumed this one, if there is one: its succeeded stacks are done. Fails
+    /// if the journal of a later run cannot be read, since that run may be the one.
     pub fn resumed_by(&self, id: &str) -> Result<Option<&str>, UnreadRun> {
         // Newest first; ids are ordered by start time.
         for later in self.ids.iter().take_while(|later| later.as_str() > id) {

@@ -25,7 +25,6 @@ fn read(mut reader: LogReader, at_once: usize) -> Vec<(Stream, Vec<u8>)> {
     pieces
 }
 
-/// Returns all bytes of some pieces.
 fn bytes(pieces: Vec<(Stream, Vec<u8>)>) -> Vec<u8> {
     pieces.into_iter().flat_map(|(_, bytes)| bytes).collect()
 }

@@ -14,9 +14,7 @@ const LONGEST: u64 = 32 << 20;
 /// How many bytes of all logs together the page contains.
 const LONGEST_TOGETHER: u64 = 256 << 20;
 
-/// The log of an attempt.
 pub(super) struct LogFile<'a> {
-    /// The position of the stack.
     pub(super) stack: usize,
     /// The position of the attempt among those of the stack.
     pub(super) nth: usize,
@@ -26,7 +24,6 @@ pub(super) struct LogFile<'a> {
 }
 
 impl LogFile<'_> {
-    /// Returns the id of its element.
     pub(super) fn id(&self) -> String {
         format!("log-{}-{}", self.stack, self.nth)
     }

@@ -35,11 +35,8 @@ const SCRIPT: [&str; 8] = [
     include_str!("page.js"),
 ];
 
-/// Writes the report of a run as a page.
-///
-/// # Errors
-///
-/// If it cannot be written. If a log cannot be read, the page says so.
+/// Writes the report of a run as a page. Fails if it cannot be written. If a log cannot be read,
+/// the page says so.
 pub fn write_html(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Result<()> {
     let files = log::find(run, logs);
     let header = &run.record.header;

@@ -85,7 +85,6 @@ pub(super) fn write_replacement(out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\\ufffd")
 }
 
-/// Writes a value as JSON.
 pub(super) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut serializer = Serializer::with_formatter(out, InScript);
     Ok(value.serialize(&mut serializer)?)

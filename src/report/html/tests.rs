@@ -12,7 +12,6 @@ use crate::record::logs::Stream;
 /// A stack of a run: its path, and when it began and ended, in seconds, unless it did not run.
 type Ran<'a> = (&'a str, Option<(u64, u64)>);
 
-/// Returns the record of a run in which stacks ran at these times.
 fn record(jobs: usize, stacks: &[Ran], edges: &[(usize, usize)]) -> RunRecord {
     let paths: Vec<&str> = stacks.iter().map(|(path, _)| *path).collect();
     let at = |seconds: u64| format!("2026-01-01T00:{:02}:{:02}Z", seconds / 60, seconds % 60);

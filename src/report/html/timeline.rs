@@ -125,7 +125,6 @@ fn edges(record: &RunRecord) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Returns when a stack ran.
 fn ran(record: &RunRecord, stack: &StackRecord) -> Option<(i64, i64)> {
     let offset = |time: Timestamp| {
         let since = time.duration_since(record.header.at).as_millis();

@@ -232,7 +232,6 @@ fn missing_problems(count: usize) -> String {
     }
 }
 
-/// Returns the row of a stack, with the turns of it that followed others.
 fn row(stack: &ShownStack, turns: &[Followed<'_>]) -> String {
     let changes = stack
         .changes()

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use super::inert::{fenced, html_code};
 
-/// The content of a page.
 pub(in crate::report) trait Content {
     /// The head of the table, with its last line break.
     const TABLE: &'static str;
@@ -159,7 +158,6 @@ fn take_rows<C: Content>(
     }
 }
 
-/// The output of a stack.
 enum QuotedOutput {
     Nothing,
     /// It does not fit.

@@ -64,7 +64,6 @@ fn headline(row: &Row<'_>) -> String {
     }
 }
 
-/// The content of the page.
 struct PlanPage<'a> {
     headline: String,
     notes: String,

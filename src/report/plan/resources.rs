@@ -6,7 +6,6 @@ use crate::plan::PlanRow;
 use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::printable::printable;
 
-/// A resource of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resource<'a> {
     change: &'a ResourceChange,
@@ -28,13 +27,11 @@ impl<'a> Resource<'a> {
             .collect()
     }
 
-    /// Returns the resources of an entry.
     pub(super) fn of_entry(entry: &'a PlanEntry) -> impl Iterator<Item = Self> {
         let changes = entry.resources.iter();
         changes.map(move |change| Resource { change, entry })
     }
 
-    /// Returns whether it is destroyed or replaced.
     pub(super) fn is_destroyed(&self) -> bool {
         self.change.destroys()
     }

@@ -78,7 +78,6 @@ fn to_do(stacks: &StackTotals) -> Vec<String> {
     )
 }
 
-/// Counts the other stacks.
 fn others(plan: &Plan, stacks: &StackTotals) -> Vec<String> {
     let removals = |number: usize, what: &str| match number {
         0 => None,

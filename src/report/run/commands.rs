@@ -19,7 +19,6 @@ pub struct CommandLines {
     followup: Option<FollowUpLines>,
 }
 
-/// The commands of follow-ups.
 struct FollowUpLines {
     /// The command in all stacks, if it is the same in all.
     same: String,

@@ -13,7 +13,6 @@ pub enum FoldingStyle {
     GitHub,
     /// GitLab CI.
     GitLab,
-    /// Azure Pipelines.
     Azure,
     Buildkite,
     TeamCity,

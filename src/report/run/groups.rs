@@ -34,7 +34,6 @@ impl RunLogs {
         RunLogs { logs, place }
     }
 
-    /// Returns the writer for the output of an attempt.
     pub fn writer(&self, index: TurnIndex, turn: &Turn, attempt: u32) -> LogWriter {
         self.logs
             .writer(index.get() + 1, turn.stack.as_str(), attempt)

@@ -151,7 +151,6 @@ fn dropped(group: &[&DroppedFollowUp], after: &str) -> PolicyProblem {
     PolicyProblem { severity, text }
 }
 
-/// Names policies.
 fn by(policies: &[String]) -> String {
     match policies {
         [policy] => format!("policy `{policy}`"),

@@ -72,7 +72,6 @@ impl Filter {
 /// Ends all colours.
 pub(super) const RESET: &[u8] = b"\x1b[0m";
 
-/// Cleans text for a terminal.
 pub struct Cleaner {
     parser: Parser<Utf8Parser>,
     kept: Kept,

@@ -20,7 +20,6 @@ pub struct StreamWriters {
     room: Vec<u8>,
 }
 
-/// One of the two streams.
 pub struct StreamWriter {
     to: Box<dyn Write + Send>,
     filter: Filter,

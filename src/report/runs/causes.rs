@@ -19,7 +19,6 @@ pub(in crate::report) struct Causes<'a> {
     runs: Vec<RunCauses<'a>>,
 }
 
-/// The causes that a run knows.
 struct RunCauses<'a> {
     id: &'a str,
     /// The request for each turn that followed another one, by stack and number of the turn.

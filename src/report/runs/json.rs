@@ -35,7 +35,6 @@ struct KnownJson<'a> {
     elapsed_ms: Option<u128>,
 }
 
-/// Writes all runs.
 pub fn write_runs_json(out: &mut impl Write, runs: &[ListedRun]) -> io::Result<()> {
     let runs = runs.iter().map(|run| match &run.brief {
         Ok(brief) => ListedJson {

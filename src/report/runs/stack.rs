@@ -23,7 +23,6 @@ pub(in crate::report) struct ShownStack<'a> {
 }
 
 impl ShownRun {
-    /// Returns all stacks in the order of the run.
     pub(in crate::report) fn stacks(&self) -> impl Iterator<Item = ShownStack<'_>> {
         let records = self.record.stacks.iter();
         records.map(|record| ShownStack { run: self, record })
@@ -101,11 +100,8 @@ impl<'a> ShownStack<'a> {
         number.map(|number| number + 1)
     }
 
-    /// Returns the log of an attempt, if it has printed anything and its output was captured.
-    ///
-    /// # Errors
-    ///
-    /// If there is a file that cannot be read.
+    /// Returns the log of an attempt, if it has printed anything and its output was captured. Fails
+    /// if there is a file that cannot be read.
     pub(in crate::report) fn log(
         self,
         logs: &Logs,

@@ -215,7 +215,6 @@ pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Returns what stopped a run, and when.
 fn stopped(stop: &Stop) -> String {
     let at = local_time(stop.at);
     match &stop.cause {

@@ -10,12 +10,9 @@ use crate::report::document::write_json;
 /// The change that a command has made, or would make.
 #[derive(Debug, Serialize)]
 pub struct Written {
-    /// Whether nothing was written.
     pub dry_run: bool,
-    /// The address of the document.
     pub address: String,
     pub lineage: String,
-    /// Its serial afterwards.
     pub serial: u64,
     /// The stacks whose entries have changed.
     pub stacks: Vec<String>,
@@ -26,7 +23,6 @@ pub struct Written {
     pub notes: Vec<String>,
 }
 
-/// The kind of change to the document.
 #[derive(Debug)]
 pub enum DocumentChange {
     Created,

@@ -15,7 +15,6 @@ use crate::selection::why::ChainLink;
 /// Two stacks, and the constraints between them.
 pub struct OrderExplanation<'a> {
     pub project: &'a Project,
-    /// The stack in question.
     pub later: StackIndex,
     /// The stack that it may run after.
     pub earlier: StackIndex,
@@ -73,7 +72,6 @@ pub fn write_why_after_json(
 ) -> io::Result<()> {
     #[derive(Serialize)]
     struct WhyAfterJson<'a> {
-        /// Both stacks.
         stacks: [PathJson<'a>; 2],
         path: &'a str,
         after: &'a str,

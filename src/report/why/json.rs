@@ -24,7 +24,6 @@ use crate::source::Sources;
 struct WhyJson<'a> {
     #[serde(flatten)]
     since: Option<SinceJson<'a>>,
-    /// The stacks that the path names.
     stacks: Vec<PathJson<'a>>,
     /// The explanation of the stack, if the path names only one.
     #[serde(flatten)]
@@ -42,9 +41,7 @@ struct StoryJson<'a> {
     id: Option<&'a str>,
     tags: Vec<&'a str>,
     selected: bool,
-    /// Why it is selected.
     reasons: Vec<ReasonJson<'a>>,
-    /// Why it is not.
     left_out: Vec<ReasonJson<'a>>,
     inputs: Vec<InputJson<'a>>,
     /// The variables of `run.env` that `ignore_changes` excludes.
@@ -79,7 +76,6 @@ struct StarterJson<'a> {
 #[derive(Serialize)]
 struct AfterJson<'a> {
     path: &'a str,
-    /// How it has ended.
     state: &'static str,
 }
 
@@ -155,7 +151,6 @@ pub(in crate::report) struct UsedJson<'a> {
     kind: String,
     file: &'a str,
     line: usize,
-    /// Whether it orders the two.
     orders: bool,
 }
 

@@ -27,7 +27,6 @@ use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 /// An explained stack.
 pub struct Story<'a> {
     pub question: &'a WhyQuestion<'a>,
-    /// The explanation.
     pub why: &'a Why,
     /// A file that would trigger the stack if it counted.
     pub uncounted_trigger: Option<&'a ChangedFile>,
@@ -41,7 +40,6 @@ pub struct Story<'a> {
     pub starters: &'a [PolicyStarter],
 }
 
-/// A policy that can start a stack.
 pub struct PolicyStarter {
     /// Its number in the project.
     pub policy: usize,

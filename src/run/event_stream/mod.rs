@@ -30,21 +30,15 @@ pub enum Destination {
     Descriptor(u32),
 }
 
-/// Opens the file or pipe behind a descriptor that `orch` was started with.
-///
-/// # Errors
-///
-/// If it is not open, or cannot be written to.
+/// Opens the file or pipe behind a descriptor that `orch` was started with. Fails if it is not
+/// open, or cannot be written to.
 pub fn open_descriptor(number: u32) -> io::Result<File> {
     platform::open_descriptor(number)
 }
 
 impl Destination {
-    /// Parses the argument of the user: `FILE` or `fd:N`.
-    ///
-    /// # Errors
-    ///
-    /// If the text after `fd:` is not a number.
+    /// Parses the argument of the user: `FILE` or `fd:N`. Fails if the text after `fd:` is not a
+    /// number.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("fd:") {
             None if text.is_empty() => Err("the file name is empty".to_owned()),
@@ -66,20 +60,13 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Begins to write to an open file.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
+    /// Begins to write to an open file. Fails if no thread can be started.
     pub fn new(file: File) -> io::Result<Self> {
         Self::to(move || Ok(file))
     }
 
-    /// Replaces a file as soon as there is a line: a run that does not begin leaves it alone.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started.
+    /// Replaces a file as soon as there is a line: a run that does not begin leaves it alone. Fails
+    /// if no thread can be started.
     pub fn replace(file: PathBuf) -> io::Result<Self> {
         Self::to(move || emptied(&file))
     }
@@ -93,11 +80,8 @@ impl EventStream {
         })
     }
 
-    /// Writes a line of the journal.
-    ///
-    /// # Errors
-    ///
-    /// If an earlier line could not be written. It fails only once; later lines are dropped.
+    /// Writes a line of the journal. Fails if an earlier line could not be written. It fails only
+    /// once; later lines are dropped.
     pub fn write(&mut self, entry: &impl Serialize) -> io::Result<()> {
         let Some(lines) = &self.lines else {
             return Ok(());
@@ -108,11 +92,8 @@ impl EventStream {
         self.end()
     }
 
-    /// Waits until everything is written.
-    ///
-    /// # Errors
-    ///
-    /// If a line could not be written, unless [`EventStream::write`] has already failed because of it.
+    /// Waits until everything is written. Fails if a line could not be written, unless
+    /// [`EventStream::write`] has already failed because of it.
     pub fn end(&mut self) -> io::Result<()> {
         self.lines = None;
         let Some(writer) = self.writer.take() else {

@@ -21,7 +21,6 @@ pub(super) struct HeldTurn<C> {
     pub(super) previous: Option<C>,
 }
 
-/// The progress of a turn.
 #[derive(Clone, Copy)]
 pub(super) struct TurnStage {
     pub(super) begun: Instant,

@@ -30,7 +30,6 @@ impl Alarms {
         self.0.push(Reverse((at, alarm)));
     }
 
-    /// Returns when the next one is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.peek().map(|Reverse((at, _))| *at)
     }

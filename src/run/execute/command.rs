@@ -22,12 +22,10 @@ use crate::run::event::{Failure, Reaction};
 use crate::run::terraform::summary::SummaryFinder;
 use crate::run::turn::{Turn, TurnIndex};
 
-/// A command to run.
 #[derive(Debug, Clone)]
 pub struct Task {
     /// The program as typed, which it sees as its own name.
     pub name: OsString,
-    /// The program file.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     /// Where it runs.
@@ -49,11 +47,7 @@ impl Task {
         command
     }
 
-    /// Runs it, and returns its standard output.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started, or fails.
+    /// Runs it, and returns its standard output. Fails if it cannot be started, or fails.
     pub(in crate::run) fn output(&self) -> io::Result<Vec<u8>> {
         let output = self.command().stdin(Stdio::null()).output()?;
         if output.status.success() {
@@ -72,11 +66,8 @@ pub trait Recorder: Send {
     /// Takes the next bytes of a stream.
     fn output(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// Ends the output of a step; another step of the attempt may follow.
-    ///
-    /// # Errors
-    ///
-    /// If some of the output could not be stored.
+    /// Ends the output of a step; another step of the attempt may follow. Fails if some of the
+    /// output could not be stored.
     fn end(&mut self) -> io::Result<()>;
 }
 
@@ -238,13 +229,11 @@ impl Executor for Commands<'_> {
     }
 }
 
-/// A command that has been started.
 pub struct Running {
     /// The recorder of its output, if another step follows.
     recording: Option<Arc<Mutex<OutputRecording>>>,
     process: u32,
     started: Instant,
-    /// Whether the command has a process group of its own.
     has_own_group: bool,
     life: Arc<Mutex<ProcessLife>>,
 }
@@ -380,7 +369,6 @@ struct Reading {
     kept: os::Kept,
 }
 
-/// The job of a worker.
 struct Work {
     monitored: MonitoredProcess,
     /// The terminal settings before a command that has the terminal.

@@ -70,11 +70,8 @@ impl OutputKeeper {
         }
     }
 
-    /// Keeps the output of a command that is about to start, for its log.
-    ///
-    /// # Errors
-    ///
-    /// If the process cannot be started, or takes no messages.
+    /// Keeps the output of a command that is about to start, for its log. Fails if the process
+    /// cannot be started, or takes no messages.
     pub(in crate::run::execute) fn keep(&mut self, log: &Path, pipes: &Pipes) -> io::Result<Kept> {
         self.latest += 1;
         let mut body = self.latest.to_le_bytes().to_vec();
@@ -147,17 +144,13 @@ fn send(socket: &mut UnixStream, body: &[u8], ends: &[BorrowedFd<'_>]) -> io::Re
     socket.write_all(&message[sent..])
 }
 
-/// An output in the process.
 struct Output {
     log: PathBuf,
     pipes: Pipes,
 }
 
 /// Runs as the process: stores the outputs that arrive on standard input, until all have ended.
-///
-/// # Errors
-///
-/// If it was not started by an [`OutputKeeper`].
+/// Fails if it was not started by an [`OutputKeeper`].
 pub fn keep_output() -> io::Result<()> {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;

@@ -45,11 +45,7 @@ impl ProgramFinder {
     }
 
     /// Returns the file for a stack directory and the `PATH` that the command will have there, if
-    /// it will have one.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such program, or it cannot be executed.
+    /// it will have one. Fails if there is no such program, or it cannot be executed.
     pub fn find(&mut self, directory: &Path, path: Option<&OsStr>) -> Result<PathBuf, LookupError> {
         if is_path(&self.program) {
             let file = directory.join(&self.program);

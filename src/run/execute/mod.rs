@@ -61,7 +61,6 @@ use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
-/// A run to execute.
 #[derive(Debug)]
 pub struct Execution {
     /// Decides which turn may start.
@@ -95,21 +94,14 @@ pub trait Executor {
         false
     }
 
-    /// Returns whether there is anything to do in a step that is about to start; if not, the next step follows. A
-    /// turn without such a step succeeds.
-    ///
-    /// # Errors
-    ///
-    /// If the attempt fails instead.
+    /// Returns whether there is anything to do in a step that is about to start; if not, the next
+    /// step follows. A turn without such a step succeeds. Fails if the attempt fails instead.
     fn is_needed(&mut self, _step: &UpcomingStep<'_>) -> Result<bool, Failure> {
         Ok(true)
     }
 
-    /// Starts a step of a turn. [`StepStart::end`] reports its end, once, from any thread.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started; then no end is reported.
+    /// Starts a step of a turn. [`StepStart::end`] reports its end, once, from any thread. Fails if
+    /// it cannot be started; then no end is reported.
     fn start(&mut self, start: StepStart<'_, Self::Command>) -> Result<Self::Command, Failure>;
 
     /// Returns whether a turn ends without doing something that needed approval and had none.
@@ -128,7 +120,6 @@ pub trait Executor {
 /// A step that may be about to start.
 #[derive(Debug)]
 pub struct UpcomingStep<'a> {
-    /// The number of the turn.
     pub index: TurnIndex,
     pub turn: &'a Turn,
     /// Which attempt, from 1.
@@ -139,10 +130,8 @@ pub struct UpcomingStep<'a> {
     pub changes: Option<ChangeSummary>,
 }
 
-/// A step to start.
 #[derive(Debug)]
 pub struct StepStart<'a, C> {
-    /// The number of the turn.
     pub index: TurnIndex,
     pub turn: &'a Turn,
     /// Which attempt, from 1.
@@ -153,7 +142,6 @@ pub struct StepStart<'a, C> {
     pub attempts: &'a Attempts,
     /// The step before, in the same attempt: they share the log.
     pub previous: Option<C>,
-    /// Receives the end.
     pub end: StepReporter,
 }
 
@@ -361,12 +349,8 @@ impl Inbox {
         StateAlarm(self.sender.clone())
     }
 
-    /// Returns an inbox that also receives this process's signals. They do not end the process until
-    /// the inbox is dropped.
-    ///
-    /// # Errors
-    ///
-    /// If signals cannot be received.
+    /// Returns an inbox that also receives this process's signals. They do not end the process
+    /// until the inbox is dropped. Fails if signals cannot be received.
     pub fn with_signals() -> io::Result<Self> {
         let mut inbox = Self::without_signals();
         inbox.signals = Some(os::receive_signals(inbox.sender.clone())?);
@@ -417,11 +401,7 @@ pub struct TooFewFiles {
 }
 
 /// Makes sure that this many commands can run at once: raises the limit of open files if it is too
-/// low.
-///
-/// # Errors
-///
-/// If it may not be raised that far.
+/// low. Fails if it may not be raised that far.
 pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
     let at_once = at_once as u64;
     let needed = OUR_FILES + at_once * FILES_OF_A_COMMAND;

@@ -103,11 +103,6 @@ impl OutputKeeper {
     }
 }
 
-/// Does nothing.
-///
-/// # Errors
-///
-/// Never.
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as on Unix")]
 pub fn keep_output() -> io::Result<()> {
     Ok(())

@@ -76,11 +76,8 @@ impl Pipes {
     }
 
     /// Reads until both streams end, or until a while after `has_ended` returned true. Calls
-    /// `wants_terminal` each time the process was stopped for asking for the terminal.
-    ///
-    /// # Errors
-    ///
-    /// If not everything could be read; the text says why.
+    /// `wants_terminal` each time the process was stopped for asking for the terminal. Fails if not
+    /// everything could be read; the text says why.
     pub(in crate::run::execute) fn read(
         self,
         process: u32,

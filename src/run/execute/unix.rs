@@ -319,11 +319,8 @@ pub(super) fn kill(process: u32, whole_group: bool) {
     send(process, whole_group, signal_hook::consts::SIGKILL);
 }
 
-/// Raises the limit of open files to this many if it is lower.
-///
-/// # Errors
-///
-/// How many may be open at most, if that is fewer.
+/// Raises the limit of open files to this many if it is lower. The error is how many may be open,
+/// if fewer.
 pub(super) fn allow_open_files(needed: u64) -> Result<(), u64> {
     let limit = getrlimit(Resource::Nofile);
     let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);

@@ -8,7 +8,6 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// A job for a thread.
 pub(super) trait Job: Send + 'static {
     /// Runs the job. Returns the function that reports its end.
     fn execute(self) -> impl FnOnce();
@@ -37,11 +36,7 @@ fn lock<T>(idle: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<J: Job> WorkerPool<J> {
-    /// Returns an idle thread, or a new one.
-    ///
-    /// # Errors
-    ///
-    /// If there is none and none can be started.
+    /// Returns an idle thread, or a new one. Fails if there is none and none can be started.
     pub(super) fn take(&self) -> io::Result<JobWorker<J>> {
         let idle = lock(&self.0).pop();
         let inbox = idle.map_or_else(start, Ok)?;
@@ -67,7 +62,6 @@ fn start<J: Job>() -> io::Result<JobSender<J>> {
 }
 
 impl<J> JobWorker<J> {
-    /// Gives it a job.
     pub(super) fn run(mut self, job: J) {
         if let Some(inbox) = self.inbox.take() {
             let own = JobWorker {

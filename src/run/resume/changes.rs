@@ -25,19 +25,16 @@ use crate::selection::reference::References;
 #[derive(Clone, Copy)]
 pub struct WorkingTree<'a> {
     pub repository: &'a Repository,
-    /// The uncommitted files.
     pub status: &'a [ChangedFile],
     /// The host environment, which expressions may use.
     pub host: &'a HostEnvironment,
 }
 
-/// Changes since an earlier run.
 #[derive(Debug, Default)]
 pub struct ChangesSinceRun {
     pub graph: bool,
     /// The old and the new HEAD, if it has moved.
     pub head: Option<(CommitId, CommitId)>,
-    /// Whether any file has changed.
     pub files: bool,
     /// The stacks that have changed, by path.
     pub stacks: Vec<ChangedStack>,
@@ -64,9 +61,7 @@ pub enum UnknownChanges {
     /// There was a commit then or is one now, and not both.
     #[error("HEAD was {} then, and is now {}", commit(.then.as_deref()), commit(.now.as_deref()))]
     NoCommit {
-        /// HEAD then.
         then: Option<String>,
-        /// HEAD now.
         now: Option<String>,
     },
     /// The journal does not name the files that were not committed.
@@ -227,7 +222,6 @@ fn present(repository: &Repository, recorded: &str) -> Result<CommitId, UnknownC
 const MAX_FILES: usize = 1000;
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Returns the uncommitted files for a journal.
 pub fn uncommitted(root: &Path, status: &[ChangedFile]) -> Vec<UncommittedFile> {
     let (mut n_files, mut n_bytes) = (0, 0);
     let mut recorded: Vec<UncommittedFile> = Vec::with_capacity(status.len());

@@ -13,20 +13,17 @@ use crate::run::order::{Direction, RunOrder};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
 
-/// A recorded run to resume.
 #[derive(Debug)]
 pub struct EarlierRun {
     pub record: RunRecord,
     /// The run that the user named, if this is another one that resumed it.
     pub named: Option<String>,
-    /// The results of it, and of the runs that it resumed.
     done: EarlierResults,
 }
 
 /// The results of a run and of the recorded runs that it resumed.
 #[derive(Debug, Default)]
 struct EarlierResults {
-    /// The stacks that have succeeded.
     succeeded: HashSet<String>,
     had_changes: bool,
 }
@@ -78,7 +75,6 @@ pub enum ResumeError {
         /// The command that it ran.
         purpose: String,
     },
-    /// Its journal has no command.
     #[error("the journal of run {0} is damaged: it has no command")]
     NoCommand(String),
     /// No journal can be read.
@@ -87,12 +83,9 @@ pub enum ResumeError {
 }
 
 impl EarlierRun {
-    /// Finds the run that the user names, or the latest one that resumed it: its succeeded stacks do not run again.
-    ///
-    /// # Errors
-    ///
-    /// If there is none, it has not ended, or its journal cannot be read. With `may_be_alive`, a run whose end is
-    /// unknown has ended.
+    /// Finds the run that the user names, or the latest one that resumed it: its succeeded stacks
+    /// do not run again. Fails if there is none, it has not ended, or its journal cannot be read.
+    /// With `may_be_alive`, a run whose end is unknown has ended.
     pub fn find(root: &Path, named: &str, may_be_alive: bool) -> Result<Self, ResumeError> {
         let runs = GuardedFolder::find(root)?
             .map(Runs::find)
@@ -130,11 +123,8 @@ impl EarlierRun {
         })
     }
 
-    /// Finds the run of a work order, whose jobs have ended, or the latest one that runs its follow-ups.
-    ///
-    /// # Errors
-    ///
-    /// If it has not ended, or its journal cannot be read.
+    /// Finds the run of a work order, whose jobs have ended, or the latest one that runs its
+    /// follow-ups. Fails if it has not ended, or its journal cannot be read.
     pub fn of_order(root: &Path, run: &str) -> Result<Self, ResumeError> {
         let runs = GuardedFolder::find(root)?
             .map(Runs::find)
@@ -148,11 +138,8 @@ impl EarlierRun {
         })
     }
 
-    /// Returns the recorded runs that it resumed, the first one first.
-    ///
-    /// # Errors
-    ///
-    /// If the journal of one of them cannot be read.
+    /// Returns the recorded runs that it resumed, the first one first. Fails if the journal of one
+    /// of them cannot be read.
     pub fn resumed(&self, root: &Path) -> Result<Vec<RunRecord>, ResumeError> {
         let Some(runs) = GuardedFolder::find(root)?.map(Runs::find).transpose()? else {
             return Ok(Vec::new());
@@ -210,7 +197,6 @@ fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeE
     Ok(records)
 }
 
-/// Returns the results of a run, and of those that it resumed.
 fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> {
     let mut all = EarlierResults::default();
     let mut add = |record: &RunRecord| {
@@ -227,7 +213,6 @@ fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> 
 /// The work that is left of an earlier run.
 #[derive(Debug)]
 pub struct ResumedRun {
-    /// The id of that run.
     pub run: String,
     /// The stacks that have not succeeded, in the sequence of that run.
     undone: Vec<StackIndex>,
@@ -235,22 +220,16 @@ pub struct ResumedRun {
     pub left_out: Vec<StackIndex>,
     /// Stacks that have not succeeded and no longer exist.
     pub gone: Vec<String>,
-    /// The base of changes.
     pub base: Option<BaseRecord>,
-    /// The direction of the run.
     pub direction: Direction,
     /// Whether a stack that has succeeded had changes.
     pub had_changes: bool,
-    /// The stacks that have succeeded, in that run or in one that it resumed.
     pub succeeded: BTreeSet<StackIndex>,
 }
 
 impl ResumedRun {
-    /// Finds the work that is left of a run; with `only_failed`, only its failed stacks are selected.
-    ///
-    /// # Errors
-    ///
-    /// If only a later `orch` knows the direction of the run.
+    /// Finds the work that is left of a run; with `only_failed`, only its failed stacks are
+    /// selected. Fails if only a later `orch` knows the direction of the run.
     pub fn new(
         earlier: &EarlierRun,
         stacks: &Stacks,

@@ -33,11 +33,7 @@ pub struct Contradiction;
 pub struct Disabled(Vec<SafeguardKeyword>);
 
 impl Disabled {
-    /// Checks the user's list.
-    ///
-    /// # Errors
-    ///
-    /// If it contradicts itself.
+    /// Checks the user's list. Fails if it contradicts itself.
     pub fn new(listed: Vec<SafeguardKeyword>) -> Result<Self, Contradiction> {
         if listed.contains(&SafeguardKeyword::All) && listed.contains(&SafeguardKeyword::None) {
             return Err(Contradiction);
@@ -92,7 +88,6 @@ pub fn switched(
         .or_else(switched)
 }
 
-/// Returns the violations of the safeguards that check files.
 pub fn violations(on: &[Safeguard], status: &[ChangedFile]) -> Vec<Violation> {
     let of = |state| {
         let mut files: Vec<ChangedFile> = status

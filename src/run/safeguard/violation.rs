@@ -95,11 +95,8 @@ fn named_pairs(all: &[EarlyDestroy]) -> String {
 pub struct OutdatedHead {
     /// HEAD; `None` if nothing is committed on its branch.
     pub head: Option<CommitId>,
-    /// The branch that it is compared with.
     pub upstream: RemoteBranch,
-    /// The commit that this branch is at.
     pub tip: CommitId,
-    /// How the two are related.
     pub relation: HeadRelation,
 }
 

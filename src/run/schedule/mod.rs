@@ -66,7 +66,6 @@ pub struct Schedule {
     first: Vec<Option<TurnIndex>>,
     /// Turns at other nodes that count for a node with added turns.
     elsewhere: BTreeMap<usize, Vec<CoveringTurn>>,
-    /// The turns that were added at a node.
     added: BTreeMap<usize, Vec<TurnIndex>>,
     turns: Vec<Entry>,
     /// Turns that have neither ended nor been skipped.
@@ -82,13 +81,11 @@ pub struct Schedule {
 enum Stop {
     /// Turns that do not answer a failure.
     AfterFailure,
-    /// All turns.
     Entirely,
 }
 
 #[derive(Debug, Default)]
 struct Class {
-    /// Indices into the limits.
     limits: Vec<usize>,
     /// Turns by rank. A turn that has since come to wait for an added one is removed when it is reached.
     ready: BinaryHeap<Reverse<(u32, TurnIndex)>>,
@@ -102,7 +99,6 @@ struct Entry {
     state: State,
     /// The number of its unfinished predecessors: its node, if the turn is an initial one, and other turns.
     n_waits: u32,
-    /// The failed turn that blocks it.
     blocked_by: Option<TurnIndex>,
     /// Whether it answers a failure: it runs after a failed turn, and after a failure that stops others.
     answers_failure: bool,

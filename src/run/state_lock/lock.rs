@@ -40,7 +40,6 @@ struct HeldLock {
     pauses: Pauses,
 }
 
-/// A request for the state lock.
 pub struct LockRequest<'a> {
     pub run: &'a str,
     pub action: &'a RunAction,
@@ -50,7 +49,6 @@ pub struct LockRequest<'a> {
     pub job: Option<&'a OrderJob>,
 }
 
-/// A state that can be locked.
 pub struct Lockable {
     opened: OpenedState,
     inputs: InputSnapshot,
@@ -103,7 +101,6 @@ impl Lockable {
         }
     }
 
-    /// Takes the lock.
     pub fn lock(self, project: &Project, request: &LockRequest<'_>) -> Result<StateLock> {
         let Lockable {
             opened,
@@ -205,7 +202,6 @@ impl StateLock {
         self.inbox.take()
     }
 
-    /// Returns the record of a command in a stack.
     pub fn record(
         &self,
         environments: &Environments<'_>,

@@ -146,7 +146,6 @@ impl InputSnapshot {
         is_news
     }
 
-    /// Returns the record of a stack for a command.
     pub fn record(
         &self,
         environments: &Environments<'_>,

@@ -14,7 +14,6 @@ use crate::state::clock::{Clock, SystemClock};
 use crate::state::document::Lock;
 use crate::state::lock::{TakenOver, TakeoverReason, WaitReason};
 
-/// A clock for waiting for the lock.
 pub(super) struct WaitingClock<'a> {
     pub(super) system: SystemClock,
     pub(super) inbox: &'a Inbox,
@@ -70,7 +69,6 @@ impl WaitNotes {
     }
 }
 
-/// Notes that a lock was taken over.
 pub(super) fn note_taken_over(notices: &Notices, taken_over: &TakenOver) {
     let Lock { run, by, host, .. } = &taken_over.lock;
     let [run, by, host] = [run, by, host].map(|text| printable(text));

@@ -8,7 +8,6 @@ use crate::project::stack::Stacks;
 use crate::record::journal::{AskedRecord, DRIFT, EvaluatedTurn, RunRecord, TASK, TurnOutcome};
 use crate::run::evaluated::{PolicyAnswer, TurnState};
 
-/// The turns of the earlier runs of a workflow.
 #[derive(Debug, Default)]
 pub struct EarlierTurns {
     /// All of them: those of the first run by number, then those of the next.

@@ -17,7 +17,6 @@ use crate::run::turn::TurnIndex;
 #[derive(Debug, Clone)]
 pub struct FollowedPolicy {
     pub name: String,
-    /// The file, for its problems.
     pub file: String,
     /// How the worker knows it.
     pub number: PolicyNumber,
@@ -109,7 +108,6 @@ impl Follower {
         self.samples = Some(place);
     }
 
-    /// Returns the turns of the workflow.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
@@ -134,7 +132,6 @@ impl Follower {
         }
     }
 
-    /// Notes the facts of a turn.
     pub fn learn(&mut self, position: usize, facts: TurnFacts) {
         if let Some(stack) = self.workflow.turns()[position].stack {
             self.stacks[stack.get()].set_version(&facts.terraform_version);

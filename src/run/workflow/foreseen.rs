@@ -27,12 +27,10 @@ pub struct ForeseenTurn {
     pub after: Option<StackPath>,
 }
 
-/// How a turn is expected to end.
 #[derive(Debug)]
 pub enum ExpectedEnd {
     /// It succeeds. Policies see these facts, if they are known before the run.
     Success(Option<TurnFacts>),
-    /// It fails.
     Failure,
 }
 

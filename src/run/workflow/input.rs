@@ -12,7 +12,6 @@ use super::{TurnKind, WorkflowTurn};
 use crate::project::stack::Stack;
 use crate::run::evaluated::TurnState;
 
-/// The JSON Schema of the input.
 pub const SCHEMA: &str = include_str!("schema.json");
 
 /// A commit, as policies see it.
@@ -22,7 +21,6 @@ pub struct CommitInput {
     pub branch: String,
     /// When, in nanoseconds since 1970.
     pub created_at: i64,
-    /// Its id.
     pub hash: String,
     pub message: String,
 }
@@ -36,9 +34,7 @@ pub struct SessionInput {
     pub creator_ip: String,
     /// The name of the user's account.
     pub login: String,
-    /// The name of the user.
     pub name: String,
-    /// The teams of the user.
     pub teams: Vec<String>,
     /// Whether it is a CI job.
     pub machine: bool,
@@ -79,21 +75,16 @@ pub struct ChangeInput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeAction {
-    /// It is created.
     Added,
     /// It is updated or replaced.
     Changed,
-    /// It is destroyed.
     Deleted,
 }
 
-/// The phase of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangePhase {
-    /// It was planned.
     Plan,
-    /// It has been done.
     Apply,
 }
 
@@ -198,7 +189,6 @@ impl StackInput {
         }
     }
 
-    /// Sets the state of its latest turn.
     pub fn set_state(&mut self, state: TurnState) {
         self.state = state.word();
     }
@@ -221,7 +211,6 @@ fn project_root(directory: &str) -> String {
     directory.trim_start_matches('/').to_owned()
 }
 
-/// Returns the input for a turn among all of a workflow.
 pub fn workflow_entry(turn: &WorkflowTurn, stack_id: &str) -> Box<RawValue> {
     #[derive(Serialize)]
     struct Entry<'a> {

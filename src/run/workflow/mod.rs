@@ -36,13 +36,11 @@ pub struct WorkflowTurn {
     /// Its stack, if that is in the project.
     pub stack: Option<StackIndex>,
     pub path: StackPath,
-    /// Its progress.
     pub state: TurnState,
     /// The states that it has had, in order.
     pub history: Vec<TurnState>,
     /// How policies see it.
     pub kind: TurnKind,
-    /// Further facts.
     pub facts: TurnFacts,
     /// Whether it was added, or is one that was added in an earlier run: it has the command of follow-ups.
     pub is_followup: bool,
@@ -50,7 +48,6 @@ pub struct WorkflowTurn {
     pub was_added: bool,
     /// Who requested it, if not the run itself: `policy/retry`, or a user.
     pub triggered_by: Option<String>,
-    /// The policies that have asked for it.
     pub policies: Vec<String>,
     /// The turn that it follows, by its position in the workflow.
     pub after: Option<usize>,
@@ -71,7 +68,6 @@ pub struct WorkflowTurn {
 }
 
 impl WorkflowTurn {
-    /// Returns the id of its run.
     pub fn run(&self) -> &str {
         self.id.rsplit_once('.').map_or("", |(run, _)| run)
     }
@@ -218,7 +214,6 @@ impl Workflow {
         &self.names
     }
 
-    /// Returns the position of a turn of the run.
     pub fn position(&self, turn: TurnIndex) -> usize {
         self.n_earlier + turn.get()
     }

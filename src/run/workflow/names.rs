@@ -15,7 +15,6 @@ pub struct StackNames {
     excluded: BTreeSet<StackIndex>,
 }
 
-/// The stacks that a name means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedStack {
     One(StackIndex),

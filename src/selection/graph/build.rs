@@ -402,7 +402,6 @@ struct GroupNodes {
     members: Vec<StackIndex>,
     /// For stacks outside of the group.
     all: Option<NodeIndex>,
-    /// For members.
     parts: Option<Parts>,
 }
 
@@ -426,7 +425,6 @@ impl Parts {
 /// The stacks in a child of a directory.
 struct Child {
     first: StackIndex,
-    /// Whether it has several.
     is_crowded: bool,
 }
 

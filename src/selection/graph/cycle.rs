@@ -21,10 +21,8 @@ pub(super) const MAX_CYCLES: usize = 50;
 /// takes any cycles, so that a component of thousands of stacks does not take quadratic time.
 const MAX_EFFORT: usize = 100_000;
 
-/// An edge of the graph.
 type Edge = (NodeIndex, NodeIndex);
 
-/// One step of a cycle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     pub from: StackIndex,
@@ -46,7 +44,6 @@ pub struct Cycles {
     pub stacks: Vec<StackIndex>,
     /// Cycles that cover its constraints.
     pub cycles: Vec<Cycle>,
-    /// Whether there are more.
     pub is_cut: bool,
 }
 

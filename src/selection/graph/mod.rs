@@ -94,7 +94,6 @@ impl Hash for Origin {
     }
 }
 
-/// A node of the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     Stack(StackIndex),
@@ -367,7 +366,6 @@ struct Route {
     via: Vec<StackIndex>,
 }
 
-/// An arrow of the drawn graph.
 #[derive(Debug, Clone)]
 pub struct Arrow {
     pub from: ArrowEnd,
@@ -378,7 +376,6 @@ pub struct Arrow {
     pub in_cycle: bool,
 }
 
-/// One end of an arrow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArrowEnd {
     Stack(StackIndex),

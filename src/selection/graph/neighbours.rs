@@ -10,7 +10,6 @@ use petgraph::visit::EdgeRef;
 use super::{Graph, Origin};
 use crate::project::stack::StackIndex;
 
-/// The direction of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SearchDirection {
     /// Towards the stacks that run before it.

@@ -15,7 +15,6 @@ use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
 use crate::selection::graph::NeighbourStep;
 
-/// A query for stacks.
 #[derive(Debug, Clone)]
 pub struct Query {
     /// Only changed stacks, if set.
@@ -32,7 +31,6 @@ pub struct Query {
     pub named: Option<NamedStacks>,
     /// Only stacks that match one of these; all if empty.
     pub tags: Vec<TagFilter>,
-    /// No stacks with one of these tags.
     pub no_tags: Vec<String>,
     /// The neighbours of selected stacks to add, to keep or to drop.
     pub neighbours: Vec<Reach>,
@@ -52,7 +50,6 @@ pub struct RecordedQuery {
     pub wanted: BTreeSet<StatusKind>,
 }
 
-/// How a directory limits the selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectoryMatch {
     /// Stacks at or below it.
@@ -90,7 +87,6 @@ pub enum Obstacle {
     Unnamed(String),
     /// It matches no tag filter.
     Tags,
-    /// It carries these tags.
     NoTags(Vec<String>),
     /// It matches each of these arguments of `--exclude`.
     Excluded(Vec<String>),

@@ -32,16 +32,13 @@ use crate::source::Span;
 pub enum NeighbourChoice {
     /// Selects them instead.
     Only,
-    /// Selects them too.
     Include,
-    /// Drops them.
     Exclude,
 }
 
 /// The graph in which a flag looks for neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReachBy {
-    /// That of the constraints.
     Order,
     /// That of the data which stacks use of each other.
     Data,
@@ -89,7 +86,6 @@ pub enum SelectionReason {
     Triggered(Trigger),
     /// Policies name it at the release of a module.
     Released(Box<Released>),
-    /// It has this status in the state.
     Status(StackStatus),
     /// It is at or below the directory, or exactly at it.
     Directory(ProjectPath, DirectoryMatch),
@@ -174,7 +170,6 @@ impl Selection {
     }
 }
 
-/// Selects the stacks that match a query.
 pub fn select(stacks: &Stacks, references: &References, graph: &Graph, query: &Query) -> Selection {
     let passing = stacks
         .iter()

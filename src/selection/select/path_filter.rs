@@ -25,13 +25,10 @@ enum Meaning {
 }
 
 impl PathFilter {
-    /// Parses a filter, relative to the project root if it starts with `/`, otherwise to `directory`. A glob
-    /// that ends in `/**` includes the directory before it. A key in brackets at the end, or `[*]`, selects
-    /// instances.
-    ///
-    /// # Errors
-    ///
-    /// If it is not a valid glob, or leaves the project.
+    /// Parses a filter, relative to the project root if it starts with `/`, otherwise to
+    /// `directory`. A glob that ends in `/**` includes the directory before it. A key in brackets
+    /// at the end, or `[*]`, selects instances. Fails if it is not a valid glob, or leaves the
+    /// project.
     pub fn new(directory: &ProjectPath, written: &str) -> Result<Self, BadPattern> {
         let mut meanings = Vec::new();
         let (mut rest, key) = KeyFilter::split(written);

@@ -10,7 +10,6 @@ use crate::release::Consumer;
 pub struct ReleasedQuery {
     pub module: String,
     pub old: String,
-    /// The released version.
     pub new: String,
     /// The stacks whose calls resolve to the old version.
     pub consumers: BTreeMap<StackIndex, Consumer>,
@@ -23,7 +22,6 @@ pub struct ReleasedQuery {
 pub struct Released {
     pub module: String,
     pub old: String,
-    /// The released version.
     pub new: String,
     /// By name.
     pub policies: Vec<String>,

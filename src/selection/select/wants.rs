@@ -7,7 +7,6 @@ use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::reference::{ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
 
-/// Which stacks want which.
 pub(super) struct Wants<'a> {
     stacks: &'a Stacks,
     references: &'a References,
@@ -152,7 +151,6 @@ impl<'a> Wants<'a> {
 /// The part of a target that some stack wants.
 #[derive(Clone, Copy)]
 enum Opened {
-    /// All stacks.
     Whole,
     /// All but those at or below this stack, which wants a directory that contains it.
     Without(StackIndex),

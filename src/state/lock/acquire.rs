@@ -27,7 +27,6 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct LockApplication<'a> {
     pub run: &'a str,
     pub action: &'a RunAction,
-    /// Who runs it.
     pub author: &'a Author,
     /// After how long without a heartbeat others may take the lock over.
     pub expires: Option<Duration>,
@@ -54,7 +53,6 @@ pub enum WaitReason<'a> {
 /// The held lock, and the document that its holder read.
 #[derive(Debug)]
 pub struct Locked {
-    /// The document, with the lock in it.
     pub document: Document,
     /// The lock before this one, if it was taken over.
     pub taken_over: Option<TakenOver>,
@@ -68,12 +66,9 @@ pub struct Locked {
     pub(in crate::state) claim: Option<LockedFile>,
 }
 
-/// Takes the lock for a run, or waits until it is free. Transient failures of the store are retried as long as during
-/// a run.
-///
-/// # Errors
-///
-/// If it cannot be taken; if there is no document; if it is still held after the timeout.
+/// Takes the lock for a run, or waits until it is free. Transient failures of the store are retried
+/// as long as during a run. Fails if it cannot be taken; if there is no document; if it is still
+/// held after the timeout.
 pub fn lock(
     backend: &Backend,
     application: &LockApplication<'_>,
@@ -157,7 +152,6 @@ enum Attempt {
 enum HeldBy {
     /// The file that a process of this machine keeps locked.
     Process(File),
-    /// The version of the document.
     Version(Version),
 }
 

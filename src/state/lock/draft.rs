@@ -11,11 +11,8 @@ use super::{LockError, read};
 /// How often to retry a write after another writer was faster.
 const ATTEMPTS: usize = 50;
 
-/// Attempts a write until it is done; an attempt that returns nothing was forestalled. Returns nothing if all were.
-///
-/// # Errors
-///
-/// If an attempt fails.
+/// Attempts a write until it is done; an attempt that returns nothing was forestalled. Returns
+/// nothing if all were. Fails if an attempt fails.
 pub(in crate::state) fn attempts<T, E>(
     mut attempt: impl FnMut() -> Result<Option<T>, E>,
 ) -> Result<Option<T>, E> {
@@ -28,11 +25,8 @@ pub(in crate::state) fn attempts<T, E>(
     Ok(None)
 }
 
-/// Does the same, and fails if all attempts were too late.
-///
-/// # Errors
-///
-/// If an attempt fails, or another writer was faster each time.
+/// Does the same, and fails if all attempts were too late. Fails if an attempt fails, or another
+/// writer was faster each time.
 pub(in crate::state) fn retry<T, E: From<LockError>>(
     backend: &Backend,
     attempt: impl FnMut() -> Result<Option<T>, E>,

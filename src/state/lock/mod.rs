@@ -94,7 +94,6 @@ impl LockConflict {
 /// Why a write did not take place.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The backend cannot be read.
     #[error(transparent)]
     Read(#[from] BackendReadError),
     /// There is no document.
@@ -129,7 +128,6 @@ pub enum TakeoverReason {
 }
 
 impl TakeoverReason {
-    /// Returns the reason for the history.
     fn reason(self) -> Option<String> {
         match self {
             TakeoverReason::Killed | TakeoverReason::Broken => None,
@@ -141,7 +139,6 @@ impl TakeoverReason {
     }
 }
 
-/// A lock that was taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenOver {
     pub lock: Lock,
@@ -150,7 +147,6 @@ pub struct TakenOver {
 
 /// The lock of a document, after an attempt to free it.
 pub(super) enum FreedLock {
-    /// It had none.
     Unlocked,
     Over(Box<TakenOver>),
     /// Its holder wrote at the same time: read again.
@@ -163,13 +159,10 @@ pub(super) fn read(backend: &Backend) -> Result<ReadDocument, LockError> {
     read.ok_or_else(|| LockError::Missing(backend.address()))
 }
 
-/// Frees the lock of a document in memory if it may be taken over; from then on its holder can write nothing. The
-/// document already has the serial of the write. `age` is the time since the document was written. With `is_dry`,
-/// nothing is written.
-///
-/// # Errors
-///
-/// If another run holds the lock, or the record of a dead one is damaged.
+/// Frees the lock of a document in memory if it may be taken over; from then on its holder can
+/// write nothing. The document already has the serial of the write. `age` is the time since the
+/// document was written. With `is_dry`, nothing is written. Fails if another run holds the lock, or
+/// the record of a dead one is damaged.
 pub(super) fn free(
     backend: &Backend,
     document: &mut Document,
@@ -211,11 +204,8 @@ pub(super) fn free(
     Ok(FreedLock::Over(Box::new(TakenOver { lock, why })))
 }
 
-/// Frees the lock of a job in that of its work order, if an earlier run of the job has died.
-///
-/// # Errors
-///
-/// If the job runs, or the record of a dead one is damaged.
+/// Frees the lock of a job in that of its work order, if an earlier run of the job has died. Fails
+/// if the job runs, or the record of a dead one is damaged.
 fn free_job(
     backend: &Backend,
     document: &mut Document,
@@ -339,11 +329,8 @@ fn held_since(lock: Lock, silence: Option<Duration>, now: Timestamp) -> LockConf
     }
 }
 
-/// Returns the error that another run holds the lock of a document of this age.
-///
-/// # Errors
-///
-/// If the time of its last heartbeat is unknown.
+/// Returns the error that another run holds the lock of a document of this age. Fails if the time
+/// of its last heartbeat is unknown.
 pub(super) fn held_by_other(
     backend: &Backend,
     lock: Lock,
@@ -355,12 +342,8 @@ pub(super) fn held_by_other(
     Ok(LockError::Held(Box::new(held_since(lock, silence, now))))
 }
 
-/// Puts a tombstone in place of a run record, after which its run can write nothing. Returns whether no one wrote at
-/// the same time.
-///
-/// # Errors
-///
-/// If the store fails.
+/// Puts a tombstone in place of a run record, after which its run can write nothing. Returns
+/// whether no one wrote at the same time. Fails if the store fails.
 fn fence(
     backend: &Backend,
     document: &Document,

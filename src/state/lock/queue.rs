@@ -25,7 +25,6 @@ const MAX_PAUSE_BEHIND: Duration = Duration::from_secs(5);
 /// The poll interval is at most this fraction of the time waited so far.
 const SHARE: u32 = 20;
 
-/// The place of a run in the queue.
 pub(super) struct QueuePlace<'b> {
     backend: &'b Backend,
     run: String,
@@ -66,7 +65,6 @@ impl<'b> QueuePlace<'b> {
         self.ahead
     }
 
-    /// Notes that the lock is held.
     pub(super) fn note_held(&mut self) {
         self.free_since = None;
     }

@@ -47,7 +47,6 @@ impl From<StoreError> for UnlockError {
 /// How a lock is taken away.
 #[derive(Debug, Clone)]
 pub struct Unlocking {
-    /// The code of the lock.
     pub code: String,
     /// Also from a holder who was heard of just now, or whose run record is damaged or missing.
     pub force: bool,
@@ -67,13 +66,9 @@ pub struct RemovedLock {
     pub damage: Option<Damage>,
 }
 
-/// Removes the lock of its holder, which can write nothing from then on. Its record is merged, and its open intents
-/// count as interrupted.
-///
-/// # Errors
-///
-/// If the lock has another code, if its holder may be alive, if its record is damaged or missing, or if the document
-/// cannot be written.
+/// Removes the lock of its holder, which can write nothing from then on. Its record is merged, and
+/// its open intents count as interrupted. Fails if the lock has another code, if its holder may be
+/// alive, if its record is damaged or missing, or if the document cannot be written.
 pub fn unlock(
     backend: &Backend,
     unlocking: &Unlocking,

@@ -31,18 +31,12 @@ pub trait Store: Send {
     /// Returns the time by the clock of the store, as of its last answer, if it reports one.
     fn time(&self) -> Option<Timestamp>;
 
-    /// Puts an object if the condition holds, and returns its new version.
-    ///
-    /// # Errors
-    ///
-    /// If the condition does not hold, or the result is unknown.
+    /// Puts an object if the condition holds, and returns its new version. Fails if the condition
+    /// does not hold, or the result is unknown.
     fn put(&self, key: &str, bytes: &[u8], condition: &PutCondition) -> Result<Version, PutError>;
 
-    /// Removes an object, which need not exist.
-    ///
-    /// # Errors
-    ///
-    /// If the store cannot be asked, or forbids removal.
+    /// Removes an object, which need not exist. Fails if the store cannot be asked, or forbids
+    /// removal.
     fn delete(&self, key: &str) -> Result<(), StoreError>;
 
     /// Returns the keys that begin with a text, in order.
@@ -52,7 +46,6 @@ pub trait Store: Send {
     fn address(&self, key: &str) -> String;
 }
 
-/// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObject {
     pub bytes: Vec<u8>,
@@ -94,14 +87,12 @@ pub enum PutError {
 pub struct StoreError {
     /// The attempted operation.
     pub doing: &'static str,
-    /// The object.
     pub address: String,
     /// Why it failed.
     pub problem: String,
     pub failure: StoreFailure,
 }
 
-/// A kind of failure of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFailure {
     /// It may be over soon: the network, or a store that is overloaded.
@@ -109,7 +100,6 @@ pub enum StoreFailure {
     NoBucket,
     /// The store lacks a feature that `orch` needs.
     NotImplemented,
-    /// Any other.
     Other,
 }
 

@@ -21,7 +21,6 @@ pub enum Change {
     Withdrawn,
 }
 
-/// The context of a change.
 pub(super) struct ChangeContext<'a> {
     pub(super) current: Option<&'a Entry>,
     /// Its entry before the last intent.
@@ -29,7 +28,6 @@ pub(super) struct ChangeContext<'a> {
     /// The destroyed old generations of the stack in this run.
     pub(super) destroyed: &'a [Generation],
     pub(super) run: &'a str,
-    /// Now.
     pub(super) at: Timestamp,
 }
 

@@ -27,7 +27,6 @@ use super::clock::Clock;
 use super::lock::Locked;
 use crate::folder::{GuardedFolder, Unusable};
 
-/// A report of the writer to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// The changes with these tickets, and all earlier ones, are written.
@@ -47,10 +46,7 @@ pub enum Loss {
         by: Option<String>,
     },
     /// The backend did not return in time.
-    Gone {
-        /// The last problem.
-        problem: String,
-    },
+    Gone { problem: String },
 }
 
 impl fmt::Display for Loss {
@@ -91,7 +87,6 @@ impl LocalCopy {
     /// The name of the file in the folder of a run.
     pub(crate) const FILE: &str = "state.json";
 
-    /// Returns the copy of a run.
     pub fn of(folder: GuardedFolder, run: &str) -> Self {
         let path = format!("runs/{run}/{}", Self::FILE);
         LocalCopy { folder, path }
@@ -107,13 +102,11 @@ impl LocalCopy {
         self.folder.remove(&self.path)
     }
 
-    /// Writes the copy.
     fn write(&self, bytes: &[u8]) -> Result<(), Unusable> {
         self.folder.replace(&self.path, bytes)
     }
 }
 
-/// A message to the writer.
 enum Message {
     /// A change, from the run.
     Change(String, Change, u64),
@@ -152,11 +145,8 @@ pub struct StateWriter {
 }
 
 impl StateWriter {
-    /// Starts the writer of a run. It reports the progress of changes to `report`, which must not block.
-    ///
-    /// # Errors
-    ///
-    /// If no thread can be started. The lock is kept.
+    /// Starts the writer of a run. It reports the progress of changes to `report`, which must not
+    /// block. Fails if no thread can be started. The lock is kept.
     pub fn start(
         backend: Backend,
         locked: Locked,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::state::store::RETRY_TIMEOUT;
 
-/// The pauses and timeouts of the writer.
 #[derive(Debug, Clone, Copy)]
 pub struct Pauses {
     /// Between the beginnings of two writes.
@@ -18,7 +17,6 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// The pauses for a folder.
     pub const LOCAL: Pauses = Pauses {
         between: Duration::ZERO,
         heartbeat: Duration::from_mins(1),
@@ -26,7 +24,6 @@ impl Pauses {
         retry: Duration::from_secs(1),
     };
 
-    /// The pauses for a bucket.
     pub const REMOTE: Pauses = Pauses {
         between: Duration::from_millis(250),
         ..Pauses::LOCAL

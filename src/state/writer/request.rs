@@ -5,7 +5,6 @@ use crate::state::document::Document;
 use crate::state::run_record::RunChanges;
 use crate::state::store::{PutCondition, StoreError, Version};
 
-/// A request that is due.
 #[derive(Debug)]
 pub struct WriterRequest(pub(super) RequestKind);
 
@@ -21,7 +20,6 @@ pub(super) enum RequestKind {
     Removal(String),
 }
 
-/// The answer to a request.
 #[derive(Debug)]
 pub struct WriterAnswer(pub(super) AnswerKind);
 

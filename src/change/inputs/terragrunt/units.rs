@@ -14,7 +14,6 @@ use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::source::FileId;
 
-/// The blocks that are read in JSON.
 const JSON_KINDS: [BlockKind; 6] = [
     BlockKind::new("dependencies", 0),
     BlockKind::new("dependency", 1),

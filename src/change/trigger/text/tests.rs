@@ -23,7 +23,6 @@ fn parsed(text: &str) -> String {
     }
 }
 
-/// Returns the content of a block with these attributes.
 fn block(attributes: &str) -> String {
     parsed(&format!("trigger {{\n{attributes}\n}}\n"))
 }

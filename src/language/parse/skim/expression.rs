@@ -208,7 +208,6 @@ fn name(text: &[u8]) -> Option<&[u8]> {
     (!is_keyword(word)).then_some(rest)
 }
 
-/// Returns whether a word is reserved.
 pub(in crate::language::parse) fn is_keyword(word: &[u8]) -> bool {
     matches!(
         word,

@@ -6,7 +6,6 @@ use crate::source::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackendKind {
-    /// A file.
     Local,
     /// A bucket of Amazon S3, or of a store that speaks like it.
     S3,

@@ -22,12 +22,10 @@ use crate::language::syntax::{Attribute, Block};
 use crate::project::blocks::{no_labels, twice, unknown_block, unlisted_attribute};
 use crate::source::Span;
 
-/// The variable that overrides the namespace.
 pub const NAMESPACE_VARIABLE: &str = "ORCH_NAMESPACE";
 
 pub(crate) const DEFAULT_NAMESPACE: &str = "default";
 
-/// The default number of backups.
 const DEFAULT_BACKUPS: u32 = 20;
 
 const MAX_NAME: usize = 64;
@@ -61,7 +59,6 @@ pub struct StateConfig {
     pub backend: BackendConfig,
 }
 
-/// Reads a block into the state's configuration.
 pub(super) fn read(
     known: &mut Option<StateBlock>,
     block: &Block,

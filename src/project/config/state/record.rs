@@ -12,9 +12,7 @@ use crate::source::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordKind {
-    /// It applies the configuration.
     Apply,
-    /// It destroys the resources.
     Destroy,
     /// The configuration or a flag excludes it from recording.
     Never,

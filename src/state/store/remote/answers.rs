@@ -15,7 +15,6 @@ use crate::printable::printable;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct StoreResponse {
-    /// The HTTP status.
     pub(super) status: u16,
     /// The code of an error: `NoSuchBucket`.
     pub(super) code: Option<String>,
@@ -37,7 +36,6 @@ impl StoreResponse {
         text
     }
 
-    /// Returns whether the error has one of these codes.
     pub(super) fn has_code(&self, codes: &[&str]) -> bool {
         self.code
             .as_deref()

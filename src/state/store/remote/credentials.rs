@@ -81,7 +81,6 @@ struct ExportedCredentials {
 /// Why `aws` has given no credentials.
 struct NotExported {
     why: String,
-    /// Whether it has looked for some.
     has_looked: bool,
 }
 
@@ -151,7 +150,6 @@ pub(super) fn needs_azure_cli() -> bool {
 }
 
 impl AwsProgram {
-    /// Credentials of a profile.
     pub(super) fn of_profile(name: String) -> Self {
         AwsProgram {
             profile: Some(name),

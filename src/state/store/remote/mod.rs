@@ -60,7 +60,6 @@ struct RemoteStore {
     address: String,
 }
 
-/// Returns the store of an S3 bucket.
 pub(in crate::state) fn s3(backend: &S3Backend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("s3://{}", backend.bucket);
     let answers = LastResponse::about(&backend.bucket);
@@ -195,7 +194,6 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Returns an error and its causes.
 fn causes<'e>(
     error: &'e (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {

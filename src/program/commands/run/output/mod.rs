@@ -80,11 +80,8 @@ impl OutputMode {
     }
 
     /// Chooses the mode by the flags. Also considers whether retries depend on the output, whether
-    /// a CI system shows it, and whether reports need it while no one can answer prompts.
-    ///
-    /// # Errors
-    ///
-    /// If the flags contradict each other.
+    /// a CI system shows it, and whether reports need it while no one can answer prompts. Fails if
+    /// the flags contradict each other.
     pub(in crate::program::commands) fn new(
         args: &RunArgs,
         jobs: NonZeroUsize,
@@ -179,11 +176,8 @@ pub(in crate::program::commands) struct CapturedDisplay {
 }
 
 impl Output {
-    /// Begins to show a run.
-    ///
-    /// # Errors
-    ///
-    /// If the log folder cannot be created, or no thread can be started.
+    /// Begins to show a run. Fails if the log folder cannot be created, or no thread can be
+    /// started.
     pub(in crate::program::commands) fn new(root: &Path, shown: OutputConfig) -> Result<Self> {
         let (show, outlet) = match shown.how {
             OutputMode::Live => {
