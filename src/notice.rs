@@ -10,7 +10,6 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{Sources, Span};
 
 /// Something that the user should know.
-#[derive(Debug)]
 pub enum Notice<'a> {
     /// Changes are measured from this base, for a reason.
     Base(&'a str, &'a str),

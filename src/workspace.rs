@@ -14,7 +14,6 @@ use crate::selection::reference::References;
 use crate::selection::{create_before_destroy, data};
 
 /// A project that was read, valid or not.
-#[derive(Debug)]
 pub struct Workspace {
     pub project: Project,
     /// The references in `after`, `before`, `wants` and the like.
@@ -27,7 +26,6 @@ pub struct Workspace {
 }
 
 /// The project around a directory, before it is read.
-#[derive(Debug)]
 pub struct LocatedProject {
     pub root: PathBuf,
     pub rule: RootRule,

@@ -15,7 +15,6 @@ use crate::project::Project;
 use crate::project::stack::Stack;
 
 /// A copy of the stacks at and below a directory, before it is written.
-#[derive(Debug)]
 pub struct StackCopy {
     from: ProjectPath,
     to: ProjectPath,
@@ -27,7 +26,6 @@ pub struct StackCopy {
 }
 
 /// A new id in a file.
-#[derive(Debug)]
 struct IdEdit {
     file: ProjectPath,
     before: String,

@@ -14,7 +14,6 @@ use crate::project::stack::Stack;
 pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A stack without an id.
-#[derive(Debug)]
 pub struct MissingId {
     pub directory: ProjectPath,
     pub id: String,

@@ -11,7 +11,6 @@ use crate::program::{console, github};
 pub(crate) type Result<T, E = ProgramError> = std::result::Result<T, E>;
 
 /// Why the program ends early, with hints for the user.
-#[derive(Debug)]
 pub(crate) struct ProgramError {
     kind: ErrorKind,
     error: anyhow::Error,

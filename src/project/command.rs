@@ -12,7 +12,6 @@ use crate::project::per_stack::{SharedProblem, for_each, needed_at};
 use crate::project::stack::StackIndex;
 use crate::source::Sources;
 
-#[derive(Debug)]
 pub struct CommandTemplate {
     words: Vec<Expr>,
 }

@@ -84,7 +84,6 @@ pub struct EnvOrigin<'p> {
 }
 
 /// A variable of `run.env`, as one stack sees it.
-#[derive(Debug)]
 pub struct Variable<'p> {
     pub definition: &'p EnvDefinition,
     /// The value; `None` removes the variable.

@@ -8,7 +8,6 @@ use crate::project::per_stack::{SharedProblem, SharedProblems};
 use crate::project::stack::StackIndex;
 use crate::source::Span;
 
-#[derive(Debug)]
 pub struct InspectedGlobal {
     pub name: String,
     pub state: GlobalState,
@@ -16,14 +15,12 @@ pub struct InspectedGlobal {
     pub definitions: Vec<InspectedDefinition>,
 }
 
-#[derive(Debug)]
 pub enum GlobalState {
     Known(Value),
     /// It has no value, for this reason.
     Broken(String),
 }
 
-#[derive(Debug)]
 pub struct InspectedDefinition {
     /// Its name in expressions: `global.network.cidr`.
     pub name: String,

@@ -23,7 +23,6 @@ use crate::source::FileId;
 const NO_PANIC: &str = "no task panics while it holds this";
 
 /// The names of a project on disk.
-#[derive(Debug)]
 pub struct Outline<'r> {
     root: &'r Path,
 }

@@ -138,7 +138,6 @@ enum FollowerMessage {
     Ended(TurnIndex, TurnState, SettlementSender),
 }
 
-#[derive(Debug)]
 pub(super) struct PolicyThread {
     sender: Sender<FollowerMessage>,
     thread: JoinHandle<()>,

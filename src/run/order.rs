@@ -8,7 +8,6 @@ use crate::selection::graph::{Graph, Precedence};
 use crate::selection::select::Selection;
 
 /// The stacks of a run in order.
-#[derive(Debug)]
 pub struct RunOrder {
     precedence: Precedence,
     /// Breaks ties, by stack: the lowest runs first.

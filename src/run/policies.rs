@@ -17,7 +17,6 @@ use crate::project::policy::PolicyBlock;
 use crate::run::own_process::{WORKER, own_process};
 use crate::selection::attached::PolicyAttachments;
 
-#[derive(Debug)]
 pub struct LoadedPolicies {
     pub worker: Worker,
     pub attached: PolicyAttachments,
@@ -25,7 +24,6 @@ pub struct LoadedPolicies {
     pub policies: Vec<Option<LoadedPolicy>>,
 }
 
-#[derive(Debug)]
 pub struct LoadedPolicy {
     pub number: PolicyNumber,
     pub outline: PolicyOutline,

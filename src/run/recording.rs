@@ -53,7 +53,6 @@ pub struct EndedRecording {
     pub unsent: Option<Vec<UnsentResult>>,
 }
 
-#[derive(Debug)]
 pub enum RecordingNote {
     /// The previous run was killed and is unfinished.
     Killed(LockHolder),
@@ -70,7 +69,6 @@ pub enum RecordingNote {
 }
 
 /// Why a run may not begin now.
-#[derive(Debug)]
 pub enum Busy {
     /// Another run is in progress, or was killed and left running processes.
     Held {

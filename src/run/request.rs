@@ -39,7 +39,6 @@ use crate::run::turn::{Step, Turn};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
-#[derive(Debug)]
 pub struct RunRequest {
     pub command: RunCommand,
     /// The stacks, in order.
@@ -56,7 +55,6 @@ pub struct RunRequest {
 }
 
 /// The command line after `orch`, and its directory.
-#[derive(Debug)]
 pub struct Invocation {
     pub arguments: Vec<OsString>,
     pub directory: ProjectPath,
@@ -71,7 +69,6 @@ pub enum PrepareError {
 }
 
 /// A run that may start.
-#[derive(Debug)]
 pub struct PreparedRun {
     request: RunRequest,
     pub id: String,
@@ -283,7 +280,6 @@ impl PreparedRun {
 }
 
 /// Finds the programs of commands, each once for all stacks that find it in the same place.
-#[derive(Debug)]
 pub struct TaskFinder<'a> {
     project: &'a Project,
     run: &'a str,

@@ -24,7 +24,6 @@ use crate::state::store::{RETRY_TIMEOUT, StoreError};
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Where the results of a job go.
-#[derive(Debug)]
 pub struct OrderResults {
     pub outline: Arc<OrderOutline>,
     pub backend: Backend,

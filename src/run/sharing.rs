@@ -248,7 +248,6 @@ fn wrong(input: &InputBlock, expr: &Expr, what: &str, label: &str) -> Diagnostic
 }
 
 /// Reads outputs during a run, and makes variables of them.
-#[derive(Debug)]
 pub struct SharedInputs<'p> {
     inputs: RunInputs<'p>,
     /// The stack of each turn.

@@ -28,7 +28,6 @@ use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
 use crate::state::writer::{StateWriter, WriterEnd};
 
-#[derive(Debug)]
 pub struct BeginOptions {
     /// Whether the run is recorded, and locked against others. A project without a marked root keeps
     /// nothing.
@@ -47,7 +46,6 @@ pub struct BeginOptions {
 }
 
 /// Why a run cannot start.
-#[derive(Debug)]
 pub enum BeginError {
     /// Too few files may be open.
     Files(TooFewFiles),
@@ -59,7 +57,6 @@ pub enum BeginError {
 }
 
 /// A run whose first command is about to start.
-#[derive(Debug)]
 pub struct StartedRun {
     execution: Execution,
     /// The commands of each turn, without what needs no process.
@@ -75,7 +72,6 @@ pub struct StartedRun {
     pub notes: Vec<RecordingNote>,
 }
 
-#[derive(Debug)]
 pub struct EndedRun {
     pub summary: Arc<RunSummary>,
     /// Its record, if a report needs it.

@@ -47,7 +47,6 @@ fn ticket(turn: TurnIndex) -> u64 {
     turn.get() as u64
 }
 
-#[derive(Debug)]
 pub struct RunState {
     run: String,
     writer: Arc<StateWriter>,
@@ -63,7 +62,6 @@ pub struct RunState {
 }
 
 /// Receives the reports of the state writer: see [`StateWriter::start`].
-#[derive(Debug)]
 pub struct WriterReports {
     questions: Questions,
     alarm: StateAlarm,
@@ -97,7 +95,6 @@ fn answered(result: Result<(), Failure>) -> StepEnd {
 }
 
 /// The records of a run, before it starts.
-#[derive(Debug)]
 pub struct StatePlan {
     records: Vec<Option<NewEntry>>,
     /// Changes to record at once, by key.

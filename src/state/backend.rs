@@ -72,7 +72,6 @@ pub enum BackendReadError {
 }
 
 /// How a conditional put ended.
-#[derive(Debug)]
 pub(super) enum PutOutcome {
     /// The object was written, with this version.
     Done(Version),

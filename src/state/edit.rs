@@ -156,7 +156,6 @@ pub enum InitError {
     Unconditional(String),
 }
 
-#[derive(Debug)]
 pub struct NewDocument {
     pub document: Document,
     /// Whether the store numbers versions of an object.

@@ -15,14 +15,12 @@ use super::store::{PutCondition, Version};
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Sends heartbeats until it is stopped.
-#[derive(Debug)]
 pub struct Heartbeat {
     stop: Sender<()>,
     thread: JoinHandle<HeartbeatThread>,
     locked: Locked,
 }
 
-#[derive(Debug)]
 struct HeartbeatThread {
     backend: Backend,
     record: RunChanges,

@@ -14,14 +14,12 @@ use crate::folder::{Unusable, failed, let_commands_inherit};
 /// The most that is read of the file.
 const MAX_BYTES: u64 = 100;
 
-#[derive(Debug)]
 pub(super) struct HolderFile {
     place: FolderLocation,
     name: String,
 }
 
 /// The state of the lock file on this machine.
-#[derive(Debug)]
 pub(super) enum Presence {
     Unknown,
     /// None that has locked the file, as long as the claim exists.
@@ -38,7 +36,6 @@ pub(super) struct LockedFile {
 }
 
 /// The file, locked by others.
-#[derive(Debug)]
 pub(super) struct FileHolder {
     pub(super) file: File,
     /// The last run that had it locked.

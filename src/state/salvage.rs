@@ -35,7 +35,6 @@ pub enum Fault {
 }
 
 /// A run record as it was found.
-#[derive(Debug)]
 pub(super) struct FoundRecord {
     /// The readable part.
     pub(super) record: Option<RunChanges>,

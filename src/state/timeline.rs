@@ -25,7 +25,6 @@ pub struct Backup {
 }
 
 /// The serials for the next write of a document.
-#[derive(Debug)]
 pub(super) struct Succession {
     /// The serial of the next document.
     pub(super) serial: u64,

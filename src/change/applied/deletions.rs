@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::git::Holds;
 
 /// All commits that a tip has and a base lacks, and their parents.
-#[derive(Debug)]
 pub struct CommitRange {
     /// The commits, children before parents.
     pub commits: Vec<RangeCommit>,

@@ -9,7 +9,6 @@ use crate::state::document::Document;
 ///
 /// An entry belongs to the stack with its id. Otherwise it belongs to the stack at its path, unless both have
 /// ids: then two different stacks had this path, one after the other.
-#[derive(Debug)]
 pub struct EntryIndex<'d>(BTreeMap<StackIndex, &'d str>);
 
 impl<'d> EntryIndex<'d> {

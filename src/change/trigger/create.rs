@@ -38,7 +38,6 @@ pub struct TriggerTarget {
 }
 
 /// The created triggers by path, and the error that stopped the creation, if any.
-#[derive(Debug)]
 pub struct CreatedTriggers {
     pub files: Vec<ProjectPath>,
     pub error: Option<TriggerNotCreated>,

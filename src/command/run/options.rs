@@ -21,7 +21,6 @@ use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::state::document::{Document, OrderJob};
 
-#[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RunOptions {
     /// Empty if a run is resumed.
@@ -46,14 +45,12 @@ pub struct RunOptions {
 }
 
 /// The job of a work order that a run is.
-#[derive(Debug)]
 pub struct RunJob {
     pub order: OrderJob,
     /// What the state had of its stacks before the lock was taken, by stack.
     pub records: BTreeMap<StackPath, Option<String>>,
 }
 
-#[derive(Debug)]
 pub struct ResumeOptions {
     /// The run as the user names it.
     pub run: String,
@@ -63,7 +60,6 @@ pub struct ResumeOptions {
 }
 
 /// The flags about policies.
-#[derive(Debug)]
 pub struct PolicyOptions {
     /// `None` if the project decides.
     pub mode: Option<PolicyRun>,

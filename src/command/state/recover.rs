@@ -66,7 +66,6 @@ pub fn unlock(
     Ok(state.written(options.dry_run, change, Vec::new(), &document))
 }
 
-#[derive(Debug)]
 pub struct RecoverRequest<'a> {
     /// The run, as the user names it.
     pub run: &'a str,

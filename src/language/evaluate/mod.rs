@@ -37,7 +37,6 @@ pub const MAX_NESTING: u32 = 400;
 
 /// The remaining budget of an evaluation, about a unit for each step and for every eight bytes of text, and its
 /// nesting depth. Limits the cost of a hostile file; expressions that need each other share it.
-#[derive(Debug)]
 pub struct Budget {
     work: Cell<u64>,
     depth: Cell<u32>,

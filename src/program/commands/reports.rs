@@ -54,7 +54,6 @@ pub(super) enum Target {
 }
 
 /// Reports that passed the checks before the run.
-#[derive(Debug)]
 pub(crate) struct Reports {
     wanted: Vec<(ReportFormat, Target)>,
     max_bytes: usize,

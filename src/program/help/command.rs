@@ -10,7 +10,6 @@ use super::MANUAL;
 /// The beginning of the text after the flags.
 const EXTRA: &str = ".SH EXTRA\n";
 
-#[derive(Debug)]
 pub(crate) struct CommandPage {
     /// As in `orch-run.1`.
     pub(crate) file: String,

@@ -198,7 +198,6 @@ impl<'p> ProjectNamespaces<'p> {
     }
 }
 
-#[derive(Debug)]
 pub struct StackNamespaces<'a, 'p> {
     project: &'a ProjectNamespaces<'p>,
     subject: EvaluationSubject<'p>,

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use super::{StackIndex, Stacks};
 
 /// The stacks that have ids, which are compared ignoring case.
-#[derive(Debug)]
 pub struct StacksById(HashMap<String, StackIndex>);
 
 impl StacksById {

@@ -56,7 +56,6 @@ impl LockHolder {
     }
 }
 
-#[derive(Debug)]
 pub enum Locking {
     Ours {
         lock: ProjectLock,

@@ -23,7 +23,6 @@ const FOLDER: &str = "runs";
 /// How many runs are read to learn how long stacks took in the past.
 const MAX_PAST: usize = 10;
 
-#[derive(Debug)]
 pub struct Runs {
     place: GuardedFolder,
     folder: PathBuf,
@@ -86,7 +85,6 @@ impl RunStatus {
     }
 }
 
-#[derive(Debug)]
 pub struct Brief {
     pub header: Header,
     pub state: RunStatus,

@@ -12,7 +12,6 @@ const LONGEST_ENTRY: u64 = 32;
 /// The output of an attempt, in order.
 ///
 /// If its index is damaged, the rest counts as stdout.
-#[derive(Debug)]
 pub struct LogReader {
     log: File,
     index: Option<BufReader<File>>,

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::{Stream, index_of};
 
-#[derive(Debug)]
 pub struct LogWriter {
     path: PathBuf,
     log: Option<File>,

@@ -28,7 +28,6 @@ pub enum LookupError {
 }
 
 /// Looks up one program for many stacks.
-#[derive(Debug)]
 pub struct ProgramFinder {
     program: OsString,
     /// The results for each `PATH` that does not depend on the stack directory.

@@ -61,7 +61,6 @@ use crate::run::schedule::Schedule;
 use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
-#[derive(Debug)]
 pub struct Execution {
     /// Decides which turn may start.
     pub schedule: Schedule,
@@ -118,7 +117,6 @@ pub trait Executor {
 }
 
 /// A step that may be about to start.
-#[derive(Debug)]
 pub struct UpcomingStep<'a> {
     pub index: TurnIndex,
     pub turn: &'a Turn,
@@ -130,7 +128,6 @@ pub struct UpcomingStep<'a> {
     pub changes: Option<ChangeSummary>,
 }
 
-#[derive(Debug)]
 pub struct StepStart<'a, C> {
     pub index: TurnIndex,
     pub turn: &'a Turn,
@@ -146,7 +143,6 @@ pub struct StepStart<'a, C> {
 }
 
 /// The effect of an ended turn on others.
-#[derive(Debug)]
 pub struct Settlement {
     /// Whether later turns run as after a success.
     pub counts_as_success: bool,
@@ -159,7 +155,6 @@ pub struct Settlement {
 }
 
 /// A turn to add to a run in progress.
-#[derive(Debug)]
 pub struct AddedTurn {
     pub turn: Turn,
     pub attempts: Attempts,
@@ -185,7 +180,6 @@ impl Settlement {
 }
 
 /// Reports the effect of an ended turn to the loop, later.
-#[derive(Debug)]
 pub struct SettlementSender {
     sender: Sender<Message>,
     turn: TurnIndex,
@@ -203,7 +197,6 @@ impl SettlementSender {
 }
 
 /// Reports the effect of turns of earlier runs to the loop, from any thread.
-#[derive(Debug)]
 pub struct EarlierSender(Sender<Message>);
 
 impl EarlierSender {
@@ -245,7 +238,6 @@ pub struct StepReporter {
     step: usize,
 }
 
-#[derive(Debug)]
 pub struct StepEnd {
     /// Whether it succeeded, or how it failed.
     pub result: Result<(), Failure>,
@@ -279,7 +271,6 @@ impl StepReporter {
 }
 
 /// What can happen while the loop waits.
-#[derive(Debug)]
 enum Message {
     Ended {
         turn: TurnIndex,
@@ -310,7 +301,6 @@ enum Message {
 }
 
 /// A signal that `orch` received.
-#[derive(Debug)]
 pub struct Signal {
     pub number: i32,
     /// Whether a process sent it, rather than the terminal.
@@ -320,7 +310,6 @@ pub struct Signal {
 }
 
 /// The messages to the loop.
-#[derive(Debug)]
 pub struct Inbox {
     // Dropped first: a closed channel tells the signal thread that the loop has ended.
     signals: Option<os::Signals>,
@@ -372,7 +361,6 @@ impl Inbox {
 }
 
 /// Tells the loop that results can no longer be recorded: nothing new starts, and running commands continue.
-#[derive(Debug)]
 pub(in crate::run) struct StateAlarm(Sender<Message>);
 
 impl StateAlarm {

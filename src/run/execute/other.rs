@@ -13,7 +13,6 @@ use super::{Message, Outlet};
 use crate::record::logs::Stream;
 use crate::run::event::Failure;
 
-#[derive(Debug)]
 pub(super) struct Signals;
 
 impl Signals {
@@ -83,7 +82,6 @@ pub(super) fn resume(_process: u32) {}
 pub(super) fn kill(_process: u32, _whole_group: bool) {}
 
 /// Stores nothing: a signal that ends `orch` ends its commands too.
-#[derive(Debug)]
 pub struct OutputKeeper;
 
 pub(super) struct Kept;

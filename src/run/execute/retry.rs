@@ -40,7 +40,6 @@ const OVERLAP: usize = 4 << 10;
 
 /// Matches the patterns of a [`Retry`] against the lines of both streams, as they come, without colours
 /// and other escape sequences.
-#[derive(Debug)]
 pub(super) struct OutputWatch {
     retry: Arc<Retry>,
     stdout: Line,

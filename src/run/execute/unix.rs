@@ -37,7 +37,6 @@ use crate::run::event::Failure;
 static N_RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// Knows of signals before they come through the channel.
-#[derive(Debug)]
 pub(super) struct Signals {
     has_arrived: Arc<AtomicBool>,
     n_untaken: Arc<AtomicU32>,

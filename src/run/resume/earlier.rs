@@ -13,7 +13,6 @@ use crate::run::order::{Direction, RunOrder};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
 
-#[derive(Debug)]
 pub struct EarlierRun {
     pub record: RunRecord,
     /// The run that the user named, if this is another one that resumed it.
@@ -211,7 +210,6 @@ fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> 
 }
 
 /// The work that is left of an earlier run.
-#[derive(Debug)]
 pub struct ResumedRun {
     pub run: String,
     /// The stacks that have not succeeded, in the sequence of that run.

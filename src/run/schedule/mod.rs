@@ -45,7 +45,6 @@ pub struct Skipped {
 }
 
 /// The progress of the turns of a run.
-#[derive(Debug)]
 pub struct Schedule {
     precedence: Precedence,
     /// The reversed precedence, from the first added turn on.
@@ -91,7 +90,6 @@ struct Class {
     ready: BinaryHeap<Reverse<(u32, TurnIndex)>>,
 }
 
-#[derive(Debug)]
 struct Entry {
     node: usize,
     /// Breaks ties: the lowest runs first.

@@ -27,7 +27,6 @@ pub struct FollowedPolicy {
 }
 
 /// Follows a run, and asks policies when a turn has ended.
-#[derive(Debug)]
 pub struct Follower {
     worker: Worker,
     /// The policies of the project; `None` for one that is not attached to any stack.

@@ -27,7 +27,6 @@ pub struct ForeseenTurn {
     pub after: Option<StackPath>,
 }
 
-#[derive(Debug)]
 pub enum ExpectedEnd {
     /// It succeeds. Policies see these facts, if they are known before the run.
     Success(Option<TurnFacts>),

@@ -151,7 +151,6 @@ impl WorkflowTurn {
 }
 
 /// All turns of a run, and of those that it resumes.
-#[derive(Debug)]
 pub struct Workflow {
     run: String,
     names: StackNames,

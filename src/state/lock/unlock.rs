@@ -57,7 +57,6 @@ pub struct Unlocking {
 }
 
 /// A lock that was taken away.
-#[derive(Debug)]
 pub struct RemovedLock {
     pub lock: Lock,
     /// The document without it.

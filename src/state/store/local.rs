@@ -14,7 +14,6 @@ use super::{PutCondition, PutError, Store, StoreError, StoreFailure, StoredObjec
 use crate::folder::{GuardedFolder, Unusable, failed};
 
 /// Objects in a folder of this machine. A key is the path of a file in it.
-#[derive(Debug)]
 pub struct LocalStore {
     place: FolderLocation,
     /// The prefix of the lock file's name.

@@ -121,7 +121,6 @@ enum Message {
 }
 
 /// Sends messages to the writer, the last one when it is dropped.
-#[derive(Debug)]
 struct Outbox(Sender<Message>);
 
 impl Outbox {
@@ -138,7 +137,6 @@ impl Drop for Outbox {
 }
 
 /// The writer of a run that holds the lock. Dropping it keeps the lock.
-#[derive(Debug)]
 pub struct StateWriter {
     outbox: Outbox,
     thread: JoinHandle<WriterEnd>,

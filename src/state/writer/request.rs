@@ -5,10 +5,8 @@ use crate::state::document::Document;
 use crate::state::run_record::RunChanges;
 use crate::state::store::{PutCondition, StoreError, Version};
 
-#[derive(Debug)]
 pub struct WriterRequest(pub(super) RequestKind);
 
-#[derive(Debug)]
 pub(super) enum RequestKind {
     /// Put the run record in place of this version.
     Record(RunChanges, Version),
@@ -20,10 +18,8 @@ pub(super) enum RequestKind {
     Removal(String),
 }
 
-#[derive(Debug)]
 pub struct WriterAnswer(pub(super) AnswerKind);
 
-#[derive(Debug)]
 pub(super) enum AnswerKind {
     /// If its record was removed, also who ended the run from outside.
     Record(Result<PutOutcome, StoreError>, Option<String>),

@@ -22,7 +22,6 @@ const MAX_STACKS: usize = 100;
 /// The most runs with a description, which requires reading their journals.
 const MAX_EXPLAINED: usize = 10;
 
-#[derive(Debug)]
 pub(super) struct CompletionValue {
     text: String,
     help: Option<String>,
@@ -46,7 +45,6 @@ impl CompletionValue {
 }
 
 /// The working directory of the typed command line.
-#[derive(Debug)]
 pub(super) struct TypedPlace {
     chdir: Vec<PathBuf>,
 }

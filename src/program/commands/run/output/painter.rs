@@ -6,7 +6,6 @@ use std::io;
 use console::{Term, measure_text_width, truncate_str};
 
 /// Shows lines at the bottom of stderr's terminal, each cut to its width.
-#[derive(Debug)]
 pub(super) struct Painter {
     /// Buffers all lines, so that they change at once.
     terminal: Term,
