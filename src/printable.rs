@@ -45,6 +45,20 @@ pub(crate) fn needs_escape(character: char) -> bool {
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// Joins the first `most` of some names and counts the others: `/a, /b and 3 more`.
+pub fn first_of(names: impl ExactSizeIterator<Item: AsRef<str>>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let mut text = String::new();
+    for (number, name) in names.take(most).enumerate() {
+        text += if number == 0 { "" } else { ", " };
+        text += name.as_ref();
+    }
+    if more > 0 {
+        text += &format!(" and {more} more");
+    }
+    text
+}
+
 /// Formats a number of things: "1 stack", "2 stacks".
 pub fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -63,6 +77,14 @@ mod tests {
             r"a\nb\u{1b}[31m\u{202e}"
         );
         assert_eq!(printable_lines("a\nb\r"), "a\nb\\r");
+    }
+
+    #[test]
+    fn long_lists_end_with_a_number() {
+        let names = ["a", "b", "c"];
+        assert_eq!(first_of(names.iter(), 3), "a, b, c");
+        assert_eq!(first_of(names.iter(), 2), "a, b and 1 more");
+        assert_eq!(first_of(names[..1].iter(), 1), "a");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::stack::PlanStack;
 use crate::diagnostic::Diagnostic;
 use crate::driver::{Driver, StepPlan, StepRole, Words, hidden_option_of, variables_with_words};
 use crate::path::StackPath;
-use crate::printable::printable;
+use crate::printable::{first_of, printable};
 use crate::project::command::words_of_list;
 use crate::project::driver::DriverStep;
 use crate::project::environment::Environment;
@@ -74,18 +74,9 @@ impl fmt::Display for HiddenOption {
             Some(place) => format!("set at {place}"),
             None => "in the environment of `orch`".to_owned(),
         };
-        let names: Vec<_> = self
-            .stacks
-            .iter()
-            .take(MOST)
-            .map(|stack| printable(stack.as_str()))
-            .collect();
-        let more = match self.stacks.len().saturating_sub(MOST) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let names = names.join(", ");
-        write!(f, "`{source}` has `-{option}`, {place}: {names}{more}")
+        let names = self.stacks.iter().map(|stack| printable(stack.as_str()));
+        let names = first_of(names, MOST);
+        write!(f, "`{source}` has `-{option}`, {place}: {names}")
     }
 }
 

@@ -11,7 +11,7 @@ use crate::driver::{ChangeCounts, DriverAnswer, ResourceChange};
 use crate::git::CommitId;
 use crate::path::StackPath;
 use crate::plan::entry::{PlanEntry, PlannedAction};
-use crate::printable::printable;
+use crate::printable::{first_of, printable};
 use crate::project::Project;
 use crate::project::lifecycle::ProtectedResources;
 use crate::project::stack::StackIndex;
@@ -361,23 +361,15 @@ impl ProtectionRefusal {
     }
 }
 
-fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let more = names.len().saturating_sub(MOST);
-    let mut first: Vec<String> = names
-        .take(MOST)
-        .map(|it| format!("`{}`", printable(it)))
-        .collect();
-    if more > 0 {
-        first.push(format!("and {more} more"));
-    }
-    first.join(", ")
+fn quoted<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    first_of(names.map(|it| format!("`{}`", printable(it))), MOST)
 }
 
 impl fmt::Display for ProtectionRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "would destroy {}", self.what("it"))?;
         if let ProtectedLoss::Resources(addresses) = &self.loss {
-            let addresses = first_of(addresses.iter().map(String::as_str));
+            let addresses = quoted(addresses.iter().map(String::as_str));
             write!(f, " ({addresses})")?;
         }
         write!(f, "; {}", self.protection.text())
@@ -438,10 +430,10 @@ fn refusal(stacks: &[&ProtectedStack], destroyer: Destroyer) -> Diagnostic {
     } else {
         let message = format!("the {what} would destroy {} protected stacks", stacks.len());
         let paths = stacks.iter().map(|it| it.stack.as_str());
-        Diagnostic::error(Code::Protected, message).note(first_of(paths))
+        Diagnostic::error(Code::Protected, message).note(quoted(paths))
     };
     if let ProtectedLoss::Resources(addresses) = &refusal.loss {
-        diagnostic = diagnostic.note(first_of(addresses.iter().map(String::as_str)));
+        diagnostic = diagnostic.note(quoted(addresses.iter().map(String::as_str)));
     }
     let protected_by = refusal.protection.text();
     diagnostic

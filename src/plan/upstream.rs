@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::path::StackPath;
+use crate::printable::first_of;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::selection::graph::{Graph, Precedence};
 
@@ -209,11 +210,11 @@ impl Upstream {
 
 /// Returns a message about changed outputs of these stacks, or of unknown ones.
 pub fn outputs_differ(of: &[&StackPath]) -> String {
-    match of {
-        [] => "outputs of stacks that it runs after differ".to_owned(),
-        [one] => format!("outputs of {one} differ"),
-        [first, others @ ..] => format!("outputs of {first} and {} more differ", others.len()),
+    if of.is_empty() {
+        return "outputs of stacks that it runs after differ".to_owned();
     }
+    let of = first_of(of.iter().map(|stack| stack.as_str()), 1);
+    format!("outputs of {of} differ")
 }
 
 /// Drops the digest of no outputs.

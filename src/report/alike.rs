@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use crate::printable::first_of;
+
 /// How many equal items are listed one by one.
 const MOST: usize = 5;
 
@@ -36,12 +38,7 @@ pub(super) fn alike<T, K: Hash + Eq>(
 
 /// Returns the name of one item, or the names of the first of many and the number of the others.
 pub(super) fn names<T>(group: &[T], name: impl Fn(&T) -> String) -> String {
-    if let [one] = group {
-        return name(one);
-    }
-    let first: Vec<String> = group.iter().take(NAMED).map(name).collect();
-    let others = group.len().saturating_sub(NAMED);
-    format!("{} and {others} more", first.join(", "))
+    first_of(group.iter().map(name), NAMED)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::printable::first_of;
+
 /// A provider that turns a list into jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matrix {
@@ -71,11 +73,7 @@ struct Job {
 impl Job {
     fn new(stacks: &[String]) -> Self {
         Job {
-            name: match stacks {
-                [] => String::new(),
-                [stack] => stack.clone(),
-                [first, others @ ..] => format!("{first} and {} more", others.len()),
-            },
+            name: first_of(stacks.iter(), 1),
             stacks: stacks.join("\n"),
         }
     }

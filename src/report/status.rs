@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::changes::{CauseJson, cause_text};
 use crate::change::{ChangeCause, Difference, Pending, StackStatus};
 use crate::git::CommitId;
+use crate::printable::first_of;
 
 /// How many parts that differ are named; JSON has all.
 const MAX_PARTS: usize = 5;
@@ -50,10 +51,7 @@ fn difference_text(difference: &Difference) -> String {
     } = difference;
     let mut texts = Vec::new();
     if !parts.is_empty() {
-        let mut named = parts[..parts.len().min(MAX_PARTS)].join(", ");
-        if parts.len() > MAX_PARTS {
-            named += &format!(" and {} more", parts.len() - MAX_PARTS);
-        }
+        let named = first_of(parts.iter(), MAX_PARTS);
         let verb = if parts.len() == 1 {
             "differs"
         } else {

@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::driver::{ChangeCounts, DriverAction, DriverAnswer, ResourceChange};
 use crate::plan::entry::{PlanEntry, PlannedAction};
-use crate::printable::printable;
+use crate::printable::{first_of, printable};
 
 #[derive(Debug, Clone)]
 pub struct ShownChanges {
@@ -45,13 +45,10 @@ impl UnshownChanges {
 impl fmt::Display for UnshownChanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("has changes that the plan does not show")?;
-        let named = self.destroyed.iter().take(MOST);
-        for (number, address) in named.enumerate() {
-            let before = if number == 0 { ": would destroy" } else { "," };
-            write!(f, "{before} `{}`", printable(address))?;
-        }
-        if let Some(more @ 1..) = self.destroyed.len().checked_sub(MOST) {
-            write!(f, " and {more} more")?;
+        if !self.destroyed.is_empty() {
+            let destroyed = self.destroyed.iter();
+            let addresses = destroyed.map(|it| format!("`{}`", printable(it)));
+            write!(f, ": would destroy {}", first_of(addresses, MOST))?;
         }
         match self.counts {
             None => Ok(()),

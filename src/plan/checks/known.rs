@@ -6,6 +6,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{ChangeCounts, OutputValue, OutputValues};
 use crate::language::evaluate::{EvalResult, EvalValue};
 use crate::language::value::Value;
+use crate::printable::first_of;
 use crate::source::Span;
 
 const MAX_NAMES: usize = 20;
@@ -61,20 +62,20 @@ pub(super) fn pick(
         format!("`{path}` has no output `{name}`"),
     );
     let names: Vec<&str> = values.iter().map(|(name, _)| &**name).collect();
-    let listed = names
-        .iter()
-        .take(MAX_NAMES)
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    let note = match names.len() {
-        0 => "it has no outputs".to_owned(),
-        n if n > MAX_NAMES => format!("its outputs are {listed} and {} more", n - MAX_NAMES),
-        _ => format!("its outputs are {listed}"),
-    };
     Err(diagnostic
         .label(span, "it has no such output")
-        .note(note)
+        .note(list_of_outputs(names.iter().copied()))
         .did_you_mean(name, names)
         .into())
+}
+
+/// Names a stack's outputs, for a note that it lacks one.
+pub(in crate::plan) fn list_of_outputs<'n>(
+    names: impl ExactSizeIterator<Item = &'n str>,
+) -> String {
+    if names.len() == 0 {
+        return "it has no outputs".to_owned();
+    }
+    let listed = first_of(names.map(|name| format!("`{name}`")), MAX_NAMES);
+    format!("its outputs are {listed}")
 }

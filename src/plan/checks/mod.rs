@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 
 pub use self::failed::{FailedCheck, FailedCondition, ShownValue};
+pub(super) use self::known::list_of_outputs;
 use self::known::pick;
 pub use self::known::{SelfValue, StackOutputs};
 use self::names::CheckNames;

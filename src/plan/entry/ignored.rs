@@ -1,6 +1,7 @@
 //! The inputs of a stack that `ignore_changes` excludes.
 
 use super::reason::{PlanReason, ReasonSource};
+use crate::printable::first_of;
 
 const MAX_NAMED: usize = 5;
 
@@ -24,11 +25,7 @@ impl IgnoredInputs<'_> {
         if names.is_empty() {
             return None;
         }
-        let n_named = names.len().min(MAX_NAMED);
-        let mut text = format!("ignored: {}", names[..n_named].join(", "));
-        if names.len() > n_named {
-            text += &format!(" and {} more", names.len() - n_named);
-        }
+        let text = format!("ignored: {}", first_of(names.iter(), MAX_NAMED));
         let reason = PlanReason::new(ReasonSource::Config, text);
         Some(reason.at(Some(self.file), Some(self.line)))
     }

@@ -7,12 +7,11 @@ use super::subjects::{Drivers, StacksToPlan};
 use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::Outputs;
+use crate::plan::checks::list_of_outputs;
 use crate::project::driver::DriverStep;
 use crate::project::stack::StackIndex;
 use crate::selection::reference::{ReferenceKind, ReferenceTarget};
 use crate::state::document::Document;
-
-const MAX_NAMES: usize = 20;
 
 impl Context {
     /// Warns of outputs in `replace_triggered_by` that are known not to exist.
@@ -65,17 +64,7 @@ impl Context {
             if known.contains(output.as_str()) {
                 continue;
             }
-            let listed = known
-                .iter()
-                .take(MAX_NAMES)
-                .map(|name| format!("`{name}`"))
-                .collect::<Vec<_>>()
-                .join(", ");
-            let note = match known.len().checked_sub(MAX_NAMES) {
-                _ if known.is_empty() => "it has no outputs".to_owned(),
-                Some(more @ 1..) => format!("its outputs are {listed} and {more} more"),
-                _ => format!("its outputs are {listed}"),
-            };
+            let note = list_of_outputs(known.iter().copied());
             let message = format!("`{path}` has no output `{output}`");
             let warning = warn(message, "it has no such output").note(note);
             warnings.push(warning.did_you_mean(output, known));

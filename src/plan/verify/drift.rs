@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Verification;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
-use crate::printable::printable;
+use crate::printable::{first_of, printable};
 use crate::project::Project;
 
 const MOST: usize = 5;
@@ -33,14 +33,9 @@ impl Verification<'_> {
         }
         let drivers: BTreeSet<String> = lacking.iter().map(|it| format!("`{}`", it.0)).collect();
         let drivers: Vec<String> = drivers.into_iter().collect();
-        let mut stacks: Vec<&str> = lacking.iter().take(MOST).map(|it| &*it.1).collect();
-        let more = format!("{} more", lacking.len().saturating_sub(MOST));
-        if lacking.len() > MOST {
-            stacks.push(&more);
-        }
         Err(Error::refused(format!(
             "drift cannot be accepted in {}: the driver {} has no command for it",
-            stacks.join(", "),
+            first_of(lacking.iter().map(|it| &it.1), MOST),
             drivers.join(", ")
         ))
         .hint("leave these stacks out with `--exclude`; only Terraform, OpenTofu and Terragrunt can accept drift, unless their `driver` block has `read` or `apply`"))

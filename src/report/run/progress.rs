@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::RunText;
 use crate::duration;
+use crate::printable::first_of;
 use crate::run::event::{Outcome, RunEvent};
 use crate::run::turn::{Turn, TurnIndex};
 
@@ -105,25 +106,15 @@ impl Progress {
     /// Returns a line for a log that has been silent for long.
     pub fn sign_of_life(&self, text: RunText, now: Instant) -> String {
         let running = self.running();
-        let mut parts: Vec<String> = running
-            .iter()
-            .take(NAMED)
-            .map(|&(turn, since)| {
-                let elapsed = duration::show(now.saturating_duration_since(since));
-                format!("{} for {elapsed}", text.path(turn))
-            })
-            .collect();
-        if running.is_empty() {
-            parts.push("nothing".to_owned());
-        }
-        if running.len() > NAMED {
-            parts.push(format!("{} more", running.len() - NAMED));
-        }
-        format!(
-            "orch: running: {}; {}\n",
-            parts.join(", "),
-            self.counts(now)
-        )
+        let named = running.iter().map(|&(turn, since)| {
+            let elapsed = duration::show(now.saturating_duration_since(since));
+            format!("{} for {elapsed}", text.path(turn))
+        });
+        let named = match running.len() {
+            0 => "nothing".to_owned(),
+            _ => first_of(named, NAMED),
+        };
+        format!("orch: running: {named}; {}\n", self.counts(now))
     }
 
     fn running(&self) -> Vec<(TurnIndex, Instant)> {
@@ -246,7 +237,7 @@ mod tests {
         check(&[], |progress, text, now| {
             assert_eq!(
                 progress.sign_of_life(text, now),
-                "orch: running: /s3 for 4.0s, /s4 for 3.0s, /s5 for 2.0s, 1 more; 3 of 8 done, 1 failed, 10.0s\n"
+                "orch: running: /s3 for 4.0s, /s4 for 3.0s, /s5 for 2.0s and 1 more; 3 of 8 done, 1 failed, 10.0s\n"
             );
         });
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 
 use crate::duration;
-use crate::printable::printable;
+use crate::printable::{first_of, printable};
 use crate::report::alike::{alike, names};
 use crate::report::failure::{self, REJECTED, STATE_LOST, failed, signal_name};
 use crate::report::resources::changes_text;
@@ -48,8 +48,7 @@ impl<'a> RunText<'a> {
     fn paths(self, turns: &[TurnIndex]) -> String {
         match turns {
             [] => "nothing".to_owned(),
-            [turn] => self.path(*turn),
-            [turn, others @ ..] => format!("{} and {} more", self.path(*turn), others.len()),
+            turns => first_of(turns.iter().map(|turn| self.path(*turn)), 1),
         }
     }
 

@@ -109,7 +109,7 @@ fn prevent_destroy_groups_stacks_by_rule() {
     let output = repository.orch("destroy --auto-approve");
     assert_eq!(output.stderr.matches("error:").count(), 1, "{output}");
     assert!(
-        output.stderr.contains("`/prod/s19`, and 10 more"),
+        output.stderr.contains("`/prod/s19` and 10 more"),
         "{output}"
     );
 }

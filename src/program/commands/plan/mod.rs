@@ -20,7 +20,7 @@ use orch::path::{ProjectPath, StackPath};
 use orch::plan::entry::{PlanMode, PlanOptions};
 use orch::plan::planner::{self, Ask, NewPlan, Planner, warn_of_left_behind};
 use orch::plan::{Outlook, PlannedFollowUps, SavedPolicies, archive};
-use orch::printable::printable;
+use orch::printable::{first_of, printable};
 use orch::report::{JsonDocument, write_plan_json};
 use orch::run::safeguard::Disabled;
 use orch::run::schedule::OnError;
@@ -455,15 +455,14 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
 /// Warns of tracked files that tools have changed: the safeguards refuse to apply the plan in this
 /// working tree.
 fn warn_of_rewritten(files: &[ProjectPath]) {
-    let Some((first, more)) = files.split_first() else {
+    if files.is_empty() {
         return;
-    };
-    let first = printable(first.relative());
-    let more = match more.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    }
+    let names = files
+        .iter()
+        .map(|file| format!("`{}`", printable(file.relative())));
+    let names = first_of(names, 1);
     console::warning(&format!(
-        "planning modified the tracked file `{first}`{more}: commit it and plan again, or an apply in this working tree will be refused"
+        "planning modified the tracked file {names}: commit it and plan again, or an apply in this working tree will be refused"
     ));
 }
