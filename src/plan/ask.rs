@@ -53,6 +53,19 @@ pub struct AskOptions<'a> {
     pub lock_timeout: Option<Duration>,
 }
 
+impl<'a> AskOptions<'a> {
+    pub fn new(run: &'a str, folder: &'a Path, jobs: NonZeroUsize) -> Self {
+        AskOptions {
+            run,
+            folder,
+            init: false,
+            extra: &[],
+            jobs,
+            lock_timeout: None,
+        }
+    }
+}
+
 pub struct PreparedQuestions {
     pub execution: Execution,
     pub tasks: Vec<Vec<Task>>,

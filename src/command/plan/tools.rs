@@ -10,7 +10,8 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
-use crate::plan::planner::{Ask, AskRun, AskedRun, NO_FOLDER};
+use crate::plan::ask::{AskOptions, PreparedQuestions};
+use crate::plan::planner::{Ask, AskedRun, NO_FOLDER, RunOrigin};
 use crate::plan::{CannotAsk, DriverRun, HiddenOption, Purpose, begin};
 use crate::printable::printable;
 use crate::project::discover::RootRule;
@@ -27,8 +28,69 @@ pub struct Tools<'t> {
 }
 
 impl Ask for Tools<'_> {
-    fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
-        run_tools(self.terminal, context, run)
+    /// Runs the tools; shows progress on a terminal.
+    fn run(
+        &self,
+        context: &Context,
+        options: &AskOptions<'_>,
+        origin: RunOrigin,
+        asking: PreparedQuestions,
+    ) -> Result<AskedRun> {
+        let (id, jobs) = (options.run, options.jobs);
+        let run = DriverRun {
+            id,
+            purpose: origin.purpose,
+            plan: None,
+            on_error: OnError::Continue,
+            jobs,
+            invocation: Invocation {
+                arguments: std::env::args_os().skip(1).collect(),
+                directory: context.directory.clone(),
+            },
+            policies: None,
+            resumes: None,
+            base: origin.base,
+        };
+        let circumstances = BeginOptions {
+            results: None,
+            is_recorded: origin.is_recorded && context.rule != RootRule::WorkingDirectory,
+            allow_concurrent: false,
+            uncommitted: None,
+            is_reported: false,
+            events: None,
+            inbox: None,
+        };
+        let turns = asking.execution.turns.clone();
+        let begun = begin(
+            asking.execution,
+            asking.tasks,
+            &run,
+            &context.project,
+            &context.references,
+            circumstances,
+        );
+        let session = RunSession::new(context, begun, false)?;
+        let folder = session.folder().map(Path::to_owned);
+        let output = self.terminal.output(&ToolRun {
+            root: &context.project.root,
+            id,
+            folder: folder.as_deref(),
+            purpose: Purpose::Plan,
+            jobs,
+            is_quiet: false,
+        })?;
+        let logs = output.logs().expect("the output is captured");
+        let mut starts = PlanStarts::new(logs, &turns);
+        let (ended, output) = session.execute(output, &mut [&mut starts], None)?;
+        let summary = ended.summary;
+        if summary.signal.is_some() {
+            return Err(ExitStatus::Run(summary.exit_status()).into());
+        }
+        Ok(AskedRun {
+            summary,
+            output,
+            starts: starts.into_offsets(),
+        })
     }
 
     fn why_failed(&self, ending: &Ending, stack: &StackPath, logs: Option<&Logs>) -> String {
@@ -51,66 +113,6 @@ impl Ask for Tools<'_> {
     fn refuse(&self, context: &Context, cannot: CannotAsk) -> Error {
         cannot_ask(context, cannot)
     }
-}
-
-/// Runs the tools; shows progress on a terminal.
-fn run_tools(terminal: &dyn RunTerminal, context: &Context, run: AskRun<'_>) -> Result<AskedRun> {
-    let AskRun {
-        id,
-        origin,
-        jobs,
-        asking,
-    } = run;
-    let run = DriverRun {
-        id,
-        purpose: origin.purpose,
-        plan: None,
-        on_error: OnError::Continue,
-        jobs,
-        invocation: Invocation {
-            arguments: std::env::args_os().skip(1).collect(),
-            directory: context.directory.clone(),
-        },
-        policies: None,
-        resumes: None,
-        base: origin.base,
-    };
-    let circumstances = BeginOptions {
-        results: None,
-        is_recorded: origin.is_recorded && context.rule != RootRule::WorkingDirectory,
-        allow_concurrent: false,
-        uncommitted: None,
-        is_reported: false,
-        events: None,
-        inbox: None,
-    };
-    let turns = asking.execution.turns.clone();
-    let begun = begin(
-        asking.execution,
-        asking.tasks,
-        &run,
-        &context.project,
-        &context.references,
-        circumstances,
-    );
-    let session = RunSession::new(context, begun, false)?;
-    let folder = session.folder().map(Path::to_owned);
-    let output = terminal.output(&ToolRun {
-        root: &context.project.root,
-        id,
-        folder: folder.as_deref(),
-        purpose: Purpose::Plan,
-        jobs,
-        is_quiet: false,
-    })?;
-    let logs = output.logs().expect("the output is captured");
-    let mut starts = PlanStarts::new(logs, &turns);
-    let (ended, output) = session.execute(output, &mut [&mut starts], None)?;
-    Ok(AskedRun {
-        summary: ended.summary,
-        output,
-        starts: starts.into_offsets(),
-    })
 }
 
 /// Returns why a tool failed, with the first error that it printed.

@@ -5,14 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::PlanRequest;
+use super::Planning;
 use super::entries::OpenQuestion;
 use super::outputs::{InputsOfStacks, OutputReader};
-use super::tools::{Ask, AskRun, AskedRun, EndedOutput, NO_FOLDER};
+use super::tools::{Ask, AskedRun, EndedOutput, NO_FOLDER};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::{ChangedPlan, DriverAnswer, PlanKind};
 use crate::error::{ErrorContext as _, Result};
-use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::PLAN_FILE;
 use crate::plan::ask::{self, AskOptions, ToolQuestion};
@@ -23,8 +22,6 @@ use crate::record::logs::LogReader;
 use crate::run::event::{Ending, Outcome};
 use crate::run::execute::Task;
 use crate::run::request::new_id;
-use crate::selection::select::Query;
-use crate::state::document::Document;
 
 pub struct AskedTools {
     pub id: String,
@@ -44,16 +41,6 @@ struct AskRound {
     run: String,
     folder: PrivateFolder,
     output: EndedOutput,
-}
-
-impl AskRound {
-    fn new(run: &str, folder: PrivateFolder, output: EndedOutput) -> Self {
-        AskRound {
-            run: run.to_owned(),
-            folder,
-            output,
-        }
-    }
 }
 
 struct EndedTurn {
@@ -223,19 +210,29 @@ fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Opti
     Some((question, backend.clone()))
 }
 
+impl Planning<'_> {
+    /// Asks the tools of this commit's stacks; see [`ask`].
+    pub(super) fn ask(
+        self,
+        needs: &[OpenQuestion<'_, '_>],
+        earlier: AskedTools,
+    ) -> Result<AskedTools> {
+        ask(self, needs, RemovedQuestions::default(), earlier)
+    }
+}
+
 /// Asks the tools of all stacks whose questions have not been asked before. A stack with an input that has
 /// no value is not asked: the reason is its answer.
 pub(super) fn ask<'p>(
-    context: &'p Context,
-    request: &PlanRequest<'_>,
-    query: &Query,
-    document: Option<&Document>,
+    planning: Planning<'p>,
     needs: &[OpenQuestion<'_, 'p>],
     removed: RemovedQuestions<'_, 'p>,
-    earlier: AskedTools,
+    mut asked: AskedTools,
 ) -> Result<AskedTools> {
+    let Planning {
+        context, request, ..
+    } = planning;
     let project = &context.project;
-    let mut asked = earlier;
     let path = |it: &OpenQuestion<'_, '_>| project.stacks[it.subject.stack].path.clone();
     let made = needs
         .iter()
@@ -251,7 +248,7 @@ pub(super) fn ask<'p>(
         .chain(removed.questions)
         .filter(|(it, _)| !asked.answers.contains_key(codes.path(it.stack)));
     let mut questions: Vec<(ToolQuestion<'_>, Option<String>)> = questions.collect();
-    let reader = OutputReader::new(context, request, document, query);
+    let reader = OutputReader::new(planning);
     let stacks = questions.iter().map(|(it, _)| it.stack);
     let inputs = reader.inputs(stacks, removed.codes, &mut asked.outputs)?;
     questions.retain(|(question, _)| asked.may_be_asked(question.stack, &inputs, codes));
@@ -259,42 +256,31 @@ pub(super) fn ask<'p>(
     if questions.is_empty() {
         return Ok(asked);
     }
-    asked.id = new_id(&project.root);
+    let id = new_id(&project.root);
+    asked.id.clone_from(&id);
     let place = match asked.folder.take() {
         Some(place) => place,
         None => PrivateFolder::of(context, FOLDER)?,
     };
     let folder = PrivateFolder::inside(Some(place.path())).context(NO_FOLDER)?;
     let options = AskOptions {
-        run: &asked.id,
-        folder: folder.path(),
         init: request.init,
         extra: request.extra,
-        jobs: request.jobs,
         lock_timeout: request.lock_timeout,
+        ..AskOptions::new(&id, folder.path(), request.jobs)
     };
-    let mut asking = match ask::prepare(codes, &questions, &options) {
-        Ok(asking) => asking,
-        Err(cannot) => return Err(request.tools.refuse(context, cannot)),
-    };
+    let mut asking = ask::prepare(codes, &questions, &options)
+        .map_err(|cannot| request.tools.refuse(context, cannot))?;
     for (question, tasks) in questions.iter().zip(&mut asking.tasks) {
         asked.pass_inputs(question.stack, &inputs, codes, tasks);
     }
     let plans: Vec<Option<Task>> = asking.tasks.iter().map(|tasks| plan_of(tasks)).collect();
-    let run = AskRun {
-        id: &asked.id,
-        origin: request.origin(query),
-        jobs: request.jobs,
-        asking,
-    };
+    let origin = planning.origin();
     let AskedRun {
         summary,
         output,
         starts,
-    } = request.tools.run(context, run)?;
-    if summary.signal.is_some() {
-        return Err(ExitStatus::Run(summary.exit_status()).into());
-    }
+    } = request.tools.run(context, &options, origin, asking)?;
     for ending in &summary.endings {
         let number = ending.turn.get();
         let question = &questions[number];
@@ -325,7 +311,11 @@ pub(super) fn ask<'p>(
         asked.turns.insert(path.clone(), turn);
         asked.answers.insert(path.clone(), answer);
     }
-    asked.rounds.push(AskRound::new(&asked.id, folder, output));
+    asked.rounds.push(AskRound {
+        run: id,
+        folder,
+        output,
+    });
     asked.folder = Some(place);
     Ok(asked)
 }

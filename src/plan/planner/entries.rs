@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ignored::ignored;
-use super::{RecordedState, StackToPlan, StacksToPlan};
+use super::{AskedTools, Planning, StackToPlan, StacksToPlan};
 use crate::context::Context;
 use crate::driver::{Driver, DriverAnswer, PlanKind};
 use crate::path::{Generation, StackPath};
+use crate::plan::backends::StackBackend;
 use crate::plan::entry::{
-    AskedAction, Decision, PlanEntry, PlanOptions, PlanReason, PlannedAction, ReasonSource,
-    StackFacts,
+    AskedAction, Decision, PlanEntry, PlanReason, PlannedAction, ReasonSource, StackFacts,
 };
 use crate::plan::protection::DestroyedPart;
 use crate::plan::{FailedAsk, WorkBefore};
@@ -36,73 +36,127 @@ impl OpenQuestion<'_, '_> {
     }
 }
 
-/// Finds the stacks that are created before the old ones are destroyed, as far as known.
-pub(super) fn find_created_first(
-    context: &Context,
-    subjects: &mut StacksToPlan<'_>,
-    recorded: Option<&RecordedState>,
-    options: PlanOptions,
-) {
-    if subjects.all.iter().all(|subject| subject.next.is_none()) {
-        return;
-    }
-    let needs = needs(context, subjects, recorded, options).into_iter();
-    let is_made: Vec<bool> = needs
-        .map(|needed| {
-            matches!(
-                needed.need,
-                Decision::Ask(_, AskedAction::CreateFirst)
-                    | Decision::Final(PlannedAction::Replace, _)
-            )
-        })
-        .collect();
-    for (subject, is_made) in subjects.all.iter_mut().zip(is_made) {
-        if let Some(next) = &mut subject.next {
-            next.is_made = is_made;
+impl<'a> Planning<'a> {
+    /// Finds the stacks that are created before the old ones are destroyed, as far as known.
+    pub(super) fn find_created_first(self, subjects: &mut StacksToPlan<'_>) {
+        if subjects.all.iter().all(|subject| subject.next.is_none()) {
+            return;
+        }
+        let needs = self.needs(subjects).into_iter();
+        let is_made: Vec<bool> = needs
+            .map(|needed| {
+                matches!(
+                    needed.need,
+                    Decision::Ask(_, AskedAction::CreateFirst)
+                        | Decision::Final(PlannedAction::Replace, _)
+                )
+            })
+            .collect();
+        for (subject, is_made) in subjects.all.iter_mut().zip(is_made) {
+            if let Some(next) = &mut subject.next {
+                next.is_made = is_made;
+            }
         }
     }
-}
 
-fn known<'a>(
-    context: &'a Context,
-    subject: &'a StackToPlan<'a>,
-    recorded: Option<&'a RecordedState>,
-) -> StackFacts<'a> {
-    StackFacts {
-        status: recorded.and_then(|recorded| recorded.statuses.stacks.get(&subject.stack)),
-        driver: subject.driver,
-        mode: context.project.stacks[subject.stack].mode,
-        is_replaced: subject.is_replaced,
-        is_created_first: subject.next.is_some(),
-        is_missing: subject.is_missing,
-        trigger: subject.trigger.as_ref(),
-        is_moved: subject.is_moved,
-        outputs_differ: subject.outputs_differ.as_deref(),
-        ignored: recorded.and_then(|recorded| ignored(context, subject, recorded)),
-        accepts_drift: subject.accepts_drift,
-        is_released: subject.is_released,
+    fn known<'s>(self, subject: &'s StackToPlan<'s>) -> StackFacts<'s>
+    where
+        'a: 's,
+    {
+        let (context, recorded) = (self.context, self.recorded);
+        StackFacts {
+            status: recorded.and_then(|recorded| recorded.statuses.stacks.get(&subject.stack)),
+            driver: subject.driver,
+            mode: context.project.stacks[subject.stack].mode,
+            is_replaced: subject.is_replaced,
+            is_created_first: subject.next.is_some(),
+            is_missing: subject.is_missing,
+            trigger: subject.trigger.as_ref(),
+            is_moved: subject.is_moved,
+            outputs_differ: subject.outputs_differ.as_deref(),
+            ignored: recorded.and_then(|recorded| ignored(context, subject, recorded)),
+            accepts_drift: subject.accepts_drift,
+            is_released: subject.is_released,
+        }
     }
-}
 
-pub(super) fn needs<'s, 'p>(
-    context: &'p Context,
-    subjects: &'s StacksToPlan<'p>,
-    recorded: Option<&'p RecordedState>,
-    options: PlanOptions,
-) -> Vec<OpenQuestion<'s, 'p>> {
-    let all = subjects.all.iter();
-    let need = |subject: &'s StackToPlan<'p>| OpenQuestion {
-        subject,
-        need: match &subject.blocked {
-            // Nothing is done with a blocked stack, so its tool is not asked.
-            Some(why) => Decision::Final(
-                PlannedAction::NoOp,
-                PlanReason::new(ReasonSource::State, why),
-            ),
-            None => known(context, subject, recorded).need(options),
-        },
-    };
-    all.map(need).collect()
+    pub(super) fn needs<'s, 'p>(self, subjects: &'s StacksToPlan<'p>) -> Vec<OpenQuestion<'s, 'p>> {
+        let all = subjects.all.iter();
+        let need = |subject: &'s StackToPlan<'p>| OpenQuestion {
+            subject,
+            need: match &subject.blocked {
+                // Nothing is done with a blocked stack, so its tool is not asked.
+                Some(why) => Decision::Final(
+                    PlannedAction::NoOp,
+                    PlanReason::new(ReasonSource::State, why),
+                ),
+                None => self.known(subject).need(self.request.options),
+            },
+        };
+        all.map(need).collect()
+    }
+
+    /// Decides the actions from the tools' answers so far.
+    pub(super) fn decisions(
+        self,
+        needs: &[OpenQuestion<'_, '_>],
+        subjects: &StacksToPlan<'_>,
+        places: &BTreeMap<StackIndex, StackBackend>,
+        asked: &AskedTools,
+    ) -> Decisions {
+        let blocked = self.context.find_blocked(subjects, places).stacks;
+        self.settle(needs, &asked.answers, &blocked)
+    }
+
+    /// Decides the actions from the tools' answers and the blocked stacks.
+    pub(super) fn settle(
+        self,
+        needs: &[OpenQuestion<'_, '_>],
+        answers: &BTreeMap<StackPath, Result<DriverAnswer, String>>,
+        blocked: &BTreeMap<StackIndex, String>,
+    ) -> Decisions {
+        let context = self.context;
+        let settled = needs.iter().map(|needed| {
+            let stack = needed.subject.stack;
+            let settled = |action: PlannedAction, reason: PlanReason| DecidedAction {
+                action,
+                reason,
+                answer: DriverAnswer {
+                    is_complete: true,
+                    ..DriverAnswer::default()
+                },
+                has_drifted: false,
+            };
+            if let Some(why) = blocked.get(&stack) {
+                let reason = PlanReason::new(ReasonSource::State, why);
+                return (stack, Ok(settled(PlannedAction::NoOp, reason)));
+            }
+            let decided = match &needed.need {
+                Decision::Final(action, reason) => {
+                    let reason = placed(context, needed.subject, *action, reason.clone());
+                    Ok(settled(*action, reason))
+                }
+                Decision::Ask(_, asked) => match answers.get(&context.project.stacks[stack].path) {
+                    Some(Ok(answer)) => self
+                        .known(needed.subject)
+                        .decide(*asked, answer)
+                        .map(|(action, reason)| DecidedAction {
+                            action,
+                            reason: placed(context, needed.subject, action, reason),
+                            answer: answer.clone(),
+                            has_drifted: matches!(asked, AskedAction::Refresh | AskedAction::Read)
+                                && answer.has_drifted(),
+                        })
+                        .map_err(|problem| problem.to_string()),
+                    Some(Err(why)) => Err(why.clone()),
+                    None => Err("its tool was not asked".to_owned()),
+                },
+            };
+            let decided = decided.map(|it| it.moved(needed.subject).reverts(needed.subject));
+            (stack, decided)
+        });
+        Decisions(settled.collect())
+    }
 }
 
 /// The action for each stack, decided before the order is known.
@@ -141,9 +195,7 @@ impl DecidedAction {
             _ => self,
         }
     }
-}
 
-impl DecidedAction {
     /// Adds the commit that an allowed rollback reverts.
     fn reverts(mut self, subject: &StackToPlan<'_>) -> Self {
         if let Some(effect) = subject.reverts.as_ref().filter(|_| self.action.is_work()) {
@@ -151,55 +203,6 @@ impl DecidedAction {
         }
         self
     }
-}
-
-/// Decides the actions from the tools' answers and the blocked stacks.
-pub(super) fn settle(
-    context: &Context,
-    recorded: Option<&RecordedState>,
-    needs: &[OpenQuestion<'_, '_>],
-    answers: &BTreeMap<StackPath, Result<DriverAnswer, String>>,
-    blocked: &BTreeMap<StackIndex, String>,
-) -> Decisions {
-    let settled = needs.iter().map(|needed| {
-        let stack = needed.subject.stack;
-        let settled = |action: PlannedAction, reason: PlanReason| DecidedAction {
-            action,
-            reason,
-            answer: DriverAnswer {
-                is_complete: true,
-                ..DriverAnswer::default()
-            },
-            has_drifted: false,
-        };
-        if let Some(why) = blocked.get(&stack) {
-            let reason = PlanReason::new(ReasonSource::State, why);
-            return (stack, Ok(settled(PlannedAction::NoOp, reason)));
-        }
-        let decided = match &needed.need {
-            Decision::Final(action, reason) => {
-                let reason = placed(context, needed.subject, *action, reason.clone());
-                Ok(settled(*action, reason))
-            }
-            Decision::Ask(_, asked) => match answers.get(&context.project.stacks[stack].path) {
-                Some(Ok(answer)) => known(context, needed.subject, recorded)
-                    .decide(*asked, answer)
-                    .map(|(action, reason)| DecidedAction {
-                        action,
-                        reason: placed(context, needed.subject, action, reason),
-                        answer: answer.clone(),
-                        has_drifted: matches!(asked, AskedAction::Refresh | AskedAction::Read)
-                            && answer.has_drifted(),
-                    })
-                    .map_err(|problem| problem.to_string()),
-                Some(Err(why)) => Err(why.clone()),
-                None => Err("its tool was not asked".to_owned()),
-            },
-        };
-        let decided = decided.map(|it| it.moved(needed.subject).reverts(needed.subject));
-        (stack, decided)
-    });
-    Decisions(settled.collect())
 }
 
 /// Adds the position of the block behind the reason: the driver's, or that of a read-only stack.

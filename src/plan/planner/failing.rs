@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::PlanRequest;
+use super::Planning;
 use super::ask::{AskEnd, AskedTools};
 use super::entries::Decisions;
 use super::removals::Removals;
 use super::subjects::StacksToPlan;
-use super::tools::{AskRun, RunOrigin};
+use super::tools::RunOrigin;
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::ask::{AskOptions, prepare_validation};
 use crate::plan::code::PlanCode;
@@ -20,7 +19,6 @@ use crate::plan::{PlannedOrder, WorkBefore};
 use crate::project::stack::StackIndex;
 use crate::run::event::Outcome;
 use crate::run::request::new_id;
-use crate::selection::select::Query;
 use crate::state::document::Document;
 
 /// The decisions on stacks and on removed ones, and why stacks are blocked.
@@ -38,12 +36,10 @@ pub(super) struct FailingStacks {
     conditional: BTreeSet<StackIndex>,
 }
 
-impl Context {
+impl Planning<'_> {
     /// Finds the stacks that fail. `runs_after` are the stacks with work that each stack runs after.
     pub(super) fn failing(
-        &self,
-        request: &PlanRequest<'_>,
-        query: &Query,
+        self,
         subjects: &StacksToPlan<'_>,
         settled: &Decisions,
         runs_after: &BTreeMap<StackIndex, WorkBefore>,
@@ -56,10 +52,10 @@ impl Context {
             .map(|it| (it.stack, it.driver));
         let (open, failed): (Vec<_>, Vec<_>) =
             unknown.partition(|(stack, _)| runs_after.contains_key(stack));
-        let invalid = invalid(self, request, query, asked, open)?;
+        let invalid = invalid(self, asked, open)?;
         let failed = failed.into_iter().map(|(stack, _)| stack);
         Ok(FailingStacks {
-            mode: request.options.mode,
+            mode: self.request.options.mode,
             stacks: failed.chain(invalid.iter().copied()).collect(),
             invalid,
             conditional: runs_after.keys().copied().collect(),
@@ -70,15 +66,16 @@ impl Context {
 /// Returns the stacks that certainly fail: their answer is unusable, or their configuration
 /// invalid.
 fn invalid(
-    context: &Context,
-    request: &PlanRequest<'_>,
-    query: &Query,
+    planning: Planning<'_>,
     asked: &AskedTools,
     failed: Vec<(StackIndex, Driver<'_>)>,
 ) -> Result<BTreeSet<StackIndex>> {
     if failed.is_empty() {
         return Ok(BTreeSet::new());
     }
+    let Planning {
+        context, request, ..
+    } = planning;
     let path = |stack: StackIndex| &context.project.stacks[stack].path;
     let end = |it: &(StackIndex, Driver<'_>)| asked.end(path(it.0));
     let (mut invalid, open): (Vec<_>, Vec<_>) = failed
@@ -90,37 +87,20 @@ fn invalid(
         .collect();
     let id = new_id(&context.project.root);
     let place = PrivateFolder::of(context, FOLDER)?;
-    let options = AskOptions {
-        run: &id,
-        folder: place.path(),
-        init: false,
-        extra: &[],
-        jobs: request.jobs,
-        lock_timeout: None,
-    };
+    let options = AskOptions::new(&id, place.path(), request.jobs);
     let environments = context.evaluator();
     let codes = PlanCode::of_tree(&context.project, &environments);
-    let asking = match prepare_validation(codes, &open, &options) {
-        Ok(asking) => asking,
-        Err(cannot) => return Err(request.tools.refuse(context, cannot)),
-    };
+    let asking = prepare_validation(codes, &open, &options)
+        .map_err(|cannot| request.tools.refuse(context, cannot))?;
     let turns = asking.execution.turns.clone();
     if !turns.is_empty() {
         let origin = RunOrigin {
             is_recorded: false,
-            ..request.origin(query)
+            ..planning.origin()
         };
-        let run = AskRun {
-            id: &id,
-            origin,
-            jobs: request.jobs,
-            asking,
-        };
-        let summary = request.tools.run(context, run)?.summary;
-        if summary.signal.is_some() {
-            return Err(ExitStatus::Run(summary.exit_status()).into());
-        }
-        let refused: BTreeSet<&StackPath> = summary
+        let asked = request.tools.run(context, &options, origin, asking)?;
+        let refused: BTreeSet<&StackPath> = asked
+            .summary
             .endings
             .iter()
             .filter(|ending| matches!(ending.outcome, Outcome::Failed(_)))

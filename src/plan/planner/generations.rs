@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::entries::{Decisions, find_created_first, needs, settle};
+use super::entries::Decisions;
 use super::removals::{Removal, Removals};
-use super::subjects::{NextGeneration, RecordedState, StacksToPlan};
-use super::{AskedTools, PlanRequest};
+use super::subjects::{NextGeneration, StacksToPlan};
+use super::{AskedTools, Planning};
 use crate::context::Context;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::error::Result;
@@ -122,25 +122,19 @@ impl StacksToPlan<'_> {
     }
 }
 
-impl Context {
-    pub(super) fn add_deposed(
-        &self,
-        request: &PlanRequest<'_>,
-        subjects: &StacksToPlan<'_>,
-        recorded: Option<&RecordedState>,
-        removals: &mut Removals<'_>,
-    ) {
-        let Some(recorded) = recorded.filter(|_| request.options.mode != PlanMode::RefreshOnly)
-        else {
+impl Planning<'_> {
+    pub(super) fn add_deposed(self, subjects: &StacksToPlan<'_>, removals: &mut Removals<'_>) {
+        let is_refresh = self.request.options.mode == PlanMode::RefreshOnly;
+        let Some(document) = self.document().filter(|_| !is_refresh) else {
             return;
         };
-        let mut all = recorded.document.stacks.values();
+        let mut all = document.stacks.values();
         if all.all(|entry| entry.deposed.is_empty()) {
             return;
         }
-        let entries = self.entries_of(&recorded.document);
+        let entries = self.entries();
         for subject in &subjects.all {
-            let path = &self.project.stacks[subject.stack].path;
+            let path = &self.context.project.stacks[subject.stack].path;
             if let Some((_, entry)) = entries.get(&subject.stack) {
                 Removal::deposed(path, entry).for_each(|it| removals.add(it));
             }
@@ -149,26 +143,24 @@ impl Context {
 
     /// Adds the current generations of stacks that are created first.
     pub(super) fn depose_replaced(
-        &self,
-        request: &PlanRequest<'_>,
+        self,
         subjects: &mut StacksToPlan<'_>,
-        recorded: Option<&RecordedState>,
         places: &BTreeMap<StackIndex, StackBackend>,
         asked: &AskedTools,
         removals: &mut Removals<'_>,
     ) {
-        let Some(state) = recorded else { return };
-        find_created_first(self, subjects, recorded, request.options);
+        if self.recorded.is_none() {
+            return;
+        }
+        self.find_created_first(subjects);
         if subjects.all.iter().all(|subject| subject.made().is_none()) {
             return;
         }
-        let needs = needs(self, subjects, recorded, request.options);
-        let blocked = self.find_blocked(subjects, places).stacks;
-        let settled = settle(self, recorded, &needs, &asked.answers, &blocked);
-        let entries = self.entries_of(&state.document);
+        let settled = self.decisions(&self.needs(subjects), subjects, places, asked);
+        let entries = self.entries();
         for subject in &subjects.all {
             let Some(next) = subject.made() else { continue };
-            let path = &self.project.stacks[subject.stack].path;
+            let path = &self.context.project.stacks[subject.stack].path;
             let entry = entries.get(&subject.stack).map(|(_, entry)| entry);
             if let Some(entry) = entry
                 && settled.action(subject.stack) == Some(PlannedAction::Replace)
@@ -184,18 +176,16 @@ impl Context {
     }
 
     pub(super) fn refuse_shared_generations(
-        &self,
+        self,
         subjects: &StacksToPlan<'_>,
         settled: &Decisions,
-        recorded: Option<&RecordedState>,
         places: &BTreeMap<StackIndex, StackBackend>,
         asked: &AskedTools,
     ) -> Result<()> {
-        let entries = recorded
-            .map(|recorded| self.entries_of(&recorded.document))
-            .unwrap_or_default();
+        let context = self.context;
+        let entries = self.entries();
         let replaced = subjects.all.iter().filter(|subject| {
-            self.is_created_first(subject.stack)
+            context.is_created_first(subject.stack)
                 && settled.action(subject.stack) == Some(PlannedAction::Replace)
         });
         let refusals: Vec<Diagnostic> = replaced
@@ -203,7 +193,7 @@ impl Context {
                 let stack = subject.stack;
                 let entry = entries.get(&stack).map(|(_, entry)| *entry);
                 let now = places.get(&stack).and_then(|place| place.now.as_deref());
-                let path = &self.project.stacks[stack].path;
+                let path = &context.project.stacks[stack].path;
                 let answer = asked.answers.get(path).and_then(|it| it.as_ref().ok());
                 let exists = answer.and_then(|answer| answer.exists) == Some(true);
                 let (what, note, help) = match (subject.made(), entry) {
@@ -214,7 +204,7 @@ impl Context {
                         "configure a state; see `orch help state`",
                     ),
                 };
-                let rule = self.project.rules_of(stack).create_before_destroy;
+                let rule = context.project.rules_of(stack).create_before_destroy;
                 let refusal = Diagnostic::error(Code::Conflict, what);
                 let refusal = match rule.and_then(|rule| rule.span) {
                     Some(span) => refusal.label(span, "the new one is created first"),
@@ -226,7 +216,8 @@ impl Context {
         if refusals.is_empty() {
             return Ok(());
         }
-        self.notices.diagnostics(&refusals, &self.project.sources);
+        let sources = &context.project.sources;
+        context.notices.diagnostics(&refusals, sources);
         Err(ExitStatus::Refused.into())
     }
 }

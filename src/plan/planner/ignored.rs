@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{RecordedState, StackToPlan, StacksToPlan};
+use super::{Planning, RecordedState, StackToPlan, StacksToPlan};
 use crate::change::StackStatus;
 use crate::context::Context;
 use crate::plan::entry::IgnoredInputs;
@@ -29,14 +29,14 @@ pub(super) fn ignored<'a>(
 
 /// Returns the stacks that may change. Excludes those that ignore all changes and exist unchanged.
 pub(super) fn may_change(
-    context: &Context,
+    planning: Planning<'_>,
     subjects: &StacksToPlan<'_>,
-    recorded: Option<&RecordedState>,
     working: &BTreeSet<StackIndex>,
 ) -> Vec<StackIndex> {
     let stays = |stack: &StackIndex| {
+        let recorded = planning.recorded;
         let status = recorded.and_then(|recorded| recorded.statuses.stacks.get(stack));
-        let rule = context.project.rules_of(*stack).ignore_changes;
+        let rule = planning.context.project.rules_of(*stack).ignore_changes;
         status == Some(&StackStatus::Applied)
             && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
     };
@@ -46,14 +46,11 @@ pub(super) fn may_change(
         .collect()
 }
 
-pub(super) fn note_without_state(
-    context: &Context,
-    subjects: &StacksToPlan<'_>,
-    recorded: Option<&RecordedState>,
-) {
-    if recorded.is_some() {
+pub(super) fn note_without_state(planning: Planning<'_>, subjects: &StacksToPlan<'_>) {
+    if planning.recorded.is_some() {
         return;
     }
+    let context = planning.context;
     let mut rules = subjects
         .all
         .iter()

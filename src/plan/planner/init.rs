@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use super::tools::{Ask, AskRun, RunOrigin};
+use super::tools::{Ask, RunOrigin};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::exit::ExitStatus;
 use crate::plan::Purpose;
 use crate::plan::ask::{self, AskOptions};
 use crate::plan::code::PlanCode;
@@ -52,14 +51,7 @@ impl Context {
         }
         let id = new_id(&self.project.root);
         let place = PrivateFolder::of(self, FOLDER)?;
-        let options = AskOptions {
-            run: &id,
-            folder: place.path(),
-            init: false,
-            extra: &[],
-            jobs,
-            lock_timeout: None,
-        };
+        let options = AskOptions::new(&id, place.path(), jobs);
         let Ok(asking) = ask::prepare_init(codes, stacks, &options) else {
             return Ok(());
         };
@@ -71,16 +63,7 @@ impl Context {
             base: None,
             is_recorded: false,
         };
-        let run = AskRun {
-            id: &id,
-            origin,
-            jobs,
-            asking,
-        };
-        let summary = tools.run(self, run)?.summary;
-        if summary.signal.is_some() {
-            return Err(ExitStatus::Run(summary.exit_status()).into());
-        }
+        tools.run(self, &options, origin, asking)?;
         Ok(())
     }
 }

@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::PlanRequest;
-use super::ask::{self, AskedTools, RemovedQuestions};
+use super::ask::{AskedTools, RemovedQuestions, ask};
 use super::checks::{Conditions, Unchanged};
 use super::commits::Commits;
-use super::entries::{self, Decisions, find_created_first};
+use super::entries::{Decisions, add_known};
 use super::failing::PlanParts;
 use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
 use super::protection::refuse;
 use super::removals::Removals;
-use super::rounds::Waiting;
 use super::subjects::{RecordedState, StacksToPlan};
+use super::{PlanRequest, Planning};
 use crate::context::{Context, follow_all};
 use crate::error::{Error, Result};
 use crate::plan::backends::StackBackend;
@@ -72,20 +71,25 @@ impl<'d> Planner<'_, 'd> {
         }
         let rollbacks = context.planned_rollbacks(request, selection, recorded, replaced)?;
         let mut subjects = context.subjects(request, selection, recorded, replaced, &rollbacks)?;
-        context.add_deposed(request, &subjects, recorded, &mut removals);
-        let document = recorded.map(|recorded| &recorded.document);
-        let reader = OutputReader::new(context, request, document, query);
-        let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
-        context.add_backends(&mut subjects)?;
-        let mut commits = Commits::default();
         let planning = Planning {
+            context,
             request,
             query,
             recorded,
-            commits: &mut commits,
         };
-        let (mut plan, asked) =
-            context.plan(planning, &mut subjects, &mut removals, head, &mut checks)?;
+        planning.add_deposed(&subjects, &mut removals);
+        let document = planning.document();
+        let reader = OutputReader::new(planning);
+        let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
+        context.add_backends(&mut subjects)?;
+        let mut commits = Commits::default();
+        let (mut plan, asked) = planning.make(
+            &mut subjects,
+            &mut removals,
+            &mut commits,
+            &mut checks,
+            head,
+        )?;
         plan.failed.extend(checks.into_failed());
         plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
         removals.warn(&context.notices);
@@ -115,13 +119,6 @@ impl<'d> Planner<'_, 'd> {
     }
 }
 
-struct Planning<'a, 'd> {
-    request: &'a PlanRequest<'a>,
-    query: &'a Query,
-    recorded: Option<&'d RecordedState>,
-    commits: &'a mut Commits,
-}
-
 /// The facts that decide which stacks are kept.
 struct ToolAnswers {
     asked: AskedTools,
@@ -130,48 +127,56 @@ struct ToolAnswers {
     moves: BTreeMap<StackIndex, String>,
 }
 
-impl Context {
-    fn plan<'d>(
-        &self,
-        planning: Planning<'_, 'd>,
+impl Planning<'_> {
+    fn make(
+        self,
         subjects: &mut StacksToPlan<'_>,
-        removals: &mut Removals<'d>,
-        head: Option<String>,
+        removals: &mut Removals<'_>,
+        commits: &mut Commits,
         checks: &mut Conditions<'_>,
+        head: Option<String>,
     ) -> Result<(Plan, AskedTools)> {
-        let (request, query, recorded) = (planning.request, planning.query, planning.recorded);
-        note_without_state(self, subjects, recorded);
-        let answers = self.ask_all(planning, subjects, removals, checks)?;
-        let ToolAnswers { asked, places, .. } = answers;
-        let document = recorded.map(|recorded| &recorded.document);
-        let amended = self.amended(document, &answers.moves);
+        let Planning {
+            context,
+            request,
+            recorded,
+            ..
+        } = self;
+        let (project, graph) = (&context.project, &context.graph);
+        note_without_state(self, subjects);
+        let ToolAnswers {
+            asked,
+            places,
+            moves,
+        } = self.ask_all(subjects, removals, commits, checks)?;
+        let document = self.document();
+        let amended = context.amended(document, &moves);
         let document = amended.as_ref().or(document);
         if let Some(document) = document {
-            subjects.block_taken(&self.project.stacks, document);
+            subjects.block_taken(&project.stacks, document);
         }
         let with_generations = removals.with_generations(document);
         let document = with_generations.as_ref().or(document);
         let subjects = &*subjects;
-        let needs = entries::needs(self, subjects, recorded, request.options);
-        self.warn_of_readers(subjects, &places);
-        self.warn_of_missing_outputs(subjects, document, &asked);
-        let mut blocked = self.blocked_by_backends(subjects, &places);
-        let mut settled = entries::settle(self, recorded, &needs, &asked.answers, &blocked);
+        let needs = self.needs(subjects);
+        context.warn_of_readers(subjects, &places);
+        context.warn_of_missing_outputs(subjects, document, &asked);
+        let mut blocked = context.blocked_by_backends(subjects, &places);
+        let mut settled = self.settle(&needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
-        let shared = self.refuse_shared_generations(subjects, &settled, recorded, &places, &asked);
-        shared?;
+        self.refuse_shared_generations(subjects, &settled, &places, &asked)?;
         let after = |settled: &Decisions| {
             let working: BTreeSet<StackIndex> = settled.working();
-            let stacks = may_change(self, subjects, recorded, &working);
+            let stacks = may_change(self, subjects, &working);
             match request.options.mode {
-                PlanMode::Normal => conditions(&self.project, &self.graph, &stacks, &working),
+                PlanMode::Normal => conditions(project, graph, &stacks, &working),
                 PlanMode::Destroy | PlanMode::RefreshOnly => BTreeMap::new(),
             }
         };
         let conditional = after(&settled).into_keys().collect();
         let parts = (&mut settled, &mut *removals, &mut blocked);
-        self.keep(request, subjects, document, &conditional, parts)?;
-        removals.keep_current(self, &settled);
+        self.keep(subjects, document, &conditional, parts)?;
+        removals.keep_current(context, &settled);
         let mut runs_after = after(&settled);
         let unchanged = Unchanged {
             subjects,
@@ -182,30 +187,29 @@ impl Context {
         };
         checks.check_unchanged(&unchanged, &needs)?;
         let failing = self
-            .failing(request, query, subjects, &settled, &runs_after, &asked)?
+            .failing(subjects, &settled, &runs_after, &asked)?
             .with(checks.failed_stacks());
         if request.leaves_out_failed {
             let parts = (&mut settled, &mut *removals, &mut blocked);
-            failing.leave_out(self, subjects, document, parts);
+            failing.leave_out(context, subjects, document, parts);
             runs_after = after(&settled);
         }
         let steps: Vec<(StackIndex, PlannedAction)> = settled.steps(subjects).collect();
         let removed = removals.actions();
         let of_steps = steps.iter().copied();
-        let order = PlannedOrder::new(&self.project, &self.graph, document, of_steps, &removed);
-        let (mut entries, mut failed) =
-            settled.entries(&self.project, runs_after, &failing.invalid);
+        let order = PlannedOrder::new(project, graph, document, of_steps, &removed);
+        let (mut entries, mut failed) = settled.entries(project, runs_after, &failing.invalid);
         entries.retain(|entry| {
-            let stack = self.project.stacks.find(&entry.stack);
+            let stack = project.stacks.find(&entry.stack);
             stack.is_none_or(|stack| !checks.has_failed(stack))
         });
-        entries::add_known(subjects, &blocked, &self.project, &mut entries);
+        add_known(subjects, &blocked, project, &mut entries);
         for entry in &mut entries {
             entry.mocked = asked.mocked(&entry.stack).to_vec();
         }
         removals.add_to(&mut entries, &mut failed);
-        self.show_failed_tools(request, &asked, &failed)?;
-        let sequence = self.sequence(document, steps, &removed, &entries);
+        self.show_failed_tools(&asked, &failed)?;
+        let sequence = context.sequence(document, steps, &removed, &entries);
         let plan = Plan {
             id: asked.id.clone(),
             mode: request.options.mode,
@@ -213,7 +217,7 @@ impl Context {
             commit: head,
             state: recorded.map(|recorded| recorded.statuses.base.clone()),
             entries,
-            operations: order.operations(&self.project),
+            operations: order.operations(project),
             relaxed: order.relaxed,
             failed,
             without_driver: subjects.without_driver,
@@ -224,21 +228,16 @@ impl Context {
         Ok((plan, asked))
     }
 
-    fn show_failed_tools(
-        &self,
-        request: &PlanRequest<'_>,
-        asked: &AskedTools,
-        failed: &[FailedAsk],
-    ) -> Result<()> {
+    fn show_failed_tools(self, asked: &AskedTools, failed: &[FailedAsk]) -> Result<()> {
         for failed in failed {
-            asked.show_output(request.tools, &failed.stack, &failed.why)?;
+            asked.show_output(self.request.tools, &failed.stack, &failed.why)?;
         }
         let is_missing = |failed: &FailedAsk| {
             let current = failed.stack.current();
-            self.project.stacks.find(&current).is_none()
+            self.context.project.stacks.find(&current).is_none()
         };
         if failed.iter().any(is_missing) {
-            self.notices.help(
+            self.context.notices.help(
                 "to plan without removed stacks, add `--no-removals`; to leave one out, add `--exclude`",
             );
         }
@@ -248,13 +247,13 @@ impl Context {
     /// Keeps the stacks that must not be destroyed. Fails if the plan would destroy protected ones.
     /// `conditional` are the stacks of this commit that run after others with work.
     fn keep(
-        &self,
-        request: &PlanRequest<'_>,
+        self,
         subjects: &StacksToPlan<'_>,
         document: Option<&Document>,
         conditional: &BTreeSet<StackIndex>,
         (settled, removals, blocked): PlanParts<'_, '_>,
     ) -> Result<()> {
+        let context = self.context;
         let of_subjects: BTreeSet<StackIndex> = subjects
             .all
             .iter()
@@ -273,74 +272,57 @@ impl Context {
             };
             let applied: BTreeSet<StackIndex> =
                 planned.iter().filter_map(is_applied).chain(open).collect();
-            self.keep_old_generations(removals, document, &planned, &applied);
-            self.keep_needed(removals, document, &planned);
-            self.keep_old_generations(removals, document, &planned, &applied);
+            context.keep_old_generations(removals, document, &planned, &applied);
+            context.keep_needed(removals, document, &planned);
+            context.keep_old_generations(removals, document, &planned, &applied);
         };
         keep_used(settled, blocked, removals);
-        self.note_unreported(settled);
-        let protected = self.protected(settled, subjects, removals, document);
-        if !protected.is_empty() && !request.skip_protected {
-            return Err(refuse(self, Destroyer::Plan, &protected).into());
+        context.note_unreported(settled);
+        let protected = context.protected(settled, subjects, removals, document);
+        if !protected.is_empty() && !self.request.skip_protected {
+            return Err(refuse(context, Destroyer::Plan, &protected).into());
         }
         if !protected.is_empty() {
-            self.skip_protected(&protected, settled, removals, document, blocked);
+            context.skip_protected(&protected, settled, removals, document, blocked);
             // A kept stack may require that others are kept.
             keep_used(settled, blocked, removals);
         }
         Ok(())
     }
 
-    fn ask_all<'d>(
-        &self,
-        planning: Planning<'_, 'd>,
+    fn ask_all(
+        self,
         subjects: &mut StacksToPlan<'_>,
-        removals: &mut Removals<'d>,
+        removals: &mut Removals<'_>,
+        commits: &mut Commits,
         checks: &mut Conditions<'_>,
     ) -> Result<ToolAnswers> {
         let Planning {
-            request,
-            query,
-            recorded,
-            commits,
-        } = planning;
-        let recorded_entries = recorded
-            .map(|recorded| self.entries_of(&recorded.document))
-            .unwrap_or_default();
-        let read = self.read_first(request, query, subjects, recorded, &recorded_entries)?;
+            context, recorded, ..
+        } = self;
+        let entries = self.entries();
+        let read = self.read_first(subjects, &entries)?;
         // Backends in the drivers' blocks are known before tools are asked.
-        let places = self.places(subjects, &recorded_entries, &read);
-        subjects.follow(&self.moved_by_backend(&places, &recorded_entries, recorded));
-        find_created_first(self, subjects, recorded, request.options);
-        let needs = entries::needs(self, subjects, recorded, request.options);
-        let nothing = RemovedQuestions::default();
-        let document = recorded.map(|recorded| &recorded.document);
-        let asked = ask::ask(self, request, query, document, &needs, nothing, read)?;
-        drop(needs);
-        let waiting = Waiting {
-            request,
-            query,
-            recorded,
-            recorded_entries: &recorded_entries,
-            checks,
-        };
-        let asked = self.ask_waiting(waiting, subjects, asked)?;
-        let document = recorded.map(|recorded| &recorded.document);
-        let places = self.places(subjects, &recorded_entries, &asked);
-        let moves = self.moved_by_backend(&places, &recorded_entries, recorded);
+        let places = context.places(subjects, &entries, &read);
+        subjects.follow(&context.moved_by_backend(&places, &entries, recorded));
+        self.find_created_first(subjects);
+        let asked = self.ask(&self.needs(subjects), read)?;
+        let asked = self.ask_waiting(subjects, &entries, checks, asked)?;
+        let places = context.places(subjects, &entries, &asked);
+        let moves = context.moved_by_backend(&places, &entries, recorded);
         subjects.follow(&moves);
         removals.follow(&moves);
         if let Some(RecordedState { document, statuses }) = recorded {
             // The recorded facts may already keep a stack: then its tool is not asked.
-            self.block_by_backends(removals, &places, document, statuses);
+            context.block_by_backends(removals, &places, document, statuses);
         }
-        let asked = self.ask_again(request, query, subjects, recorded, &places, asked)?;
-        let places = self.places(subjects, &recorded_entries, &asked);
-        self.depose_replaced(request, subjects, recorded, &places, &asked, removals);
-        let asked = self.ask_removed(request, query, removals, document, commits, asked)?;
+        let asked = self.ask_again(subjects, &places, asked)?;
+        let places = context.places(subjects, &entries, &asked);
+        self.depose_replaced(subjects, &places, &asked, removals);
+        let asked = self.ask_removed(removals, commits, asked)?;
         // Answers contain backends that are not recorded.
         if let Some(RecordedState { document, statuses }) = recorded {
-            self.block_by_backends(removals, &places, document, statuses);
+            context.block_by_backends(removals, &places, document, statuses);
         }
         Ok(ToolAnswers {
             asked,
@@ -349,37 +331,21 @@ impl Context {
         })
     }
 
-    /// Returns the document with entries assigned to the moved stacks that they belong to (`moves`:
-    /// from stack to key). `None` if there are none.
-    fn amended(
-        &self,
-        document: Option<&Document>,
-        moves: &BTreeMap<StackIndex, String>,
-    ) -> Option<Document> {
-        let mut document = document.filter(|_| !moves.is_empty())?.clone();
-        let stacks = &self.project.stacks;
-        let moves = moves
-            .iter()
-            .map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
-        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
-        Some(document)
-    }
-
     fn ask_removed(
-        &self,
-        request: &PlanRequest<'_>,
-        query: &Query,
+        self,
         removals: &mut Removals<'_>,
-        document: Option<&Document>,
         commits: &mut Commits,
         asked: AskedTools,
     ) -> Result<AskedTools> {
-        removals.check_out(self, commits)?;
+        let Planning {
+            context, request, ..
+        } = self;
+        let document = self.document();
+        removals.check_out(context, commits)?;
         let commits = &*commits;
         let environments = removals.environments(commits);
-        let extra = request.extra;
-        let codes = removals.codes(self, document, commits, &environments, extra);
-        self.ready(
+        let codes = removals.codes(context, document, commits, &environments, request.extra);
+        context.ready(
             request.tools,
             request.jobs,
             document,
@@ -396,8 +362,26 @@ impl Context {
             codes: &of_commands,
             questions,
         };
-        let asked = ask::ask(self, request, query, document, &[], removed, asked)?;
-        removals.decide(self, &codes, &asked.answers);
+        let asked = ask(self, &[], removed, asked)?;
+        removals.decide(context, &codes, &asked.answers);
         Ok(asked)
+    }
+}
+
+impl Context {
+    /// Returns the document with entries assigned to the moved stacks that they belong to (`moves`:
+    /// from stack to key). `None` if there are none.
+    fn amended(
+        &self,
+        document: Option<&Document>,
+        moves: &BTreeMap<StackIndex, String>,
+    ) -> Option<Document> {
+        let mut document = document.filter(|_| !moves.is_empty())?.clone();
+        let stacks = &self.project.stacks;
+        let moves = moves
+            .iter()
+            .map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
+        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
+        Some(document)
     }
 }

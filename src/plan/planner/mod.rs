@@ -50,12 +50,14 @@ pub use self::removal_outlook::RemovalOutlook;
 pub use self::removals::{Removal, Removals};
 pub use self::subjects::{Drivers, RecordedState, taken};
 use self::subjects::{StackToPlan, StacksToPlan};
-pub use self::tools::{Ask, AskRun, AskedRun, EndedOutput, NO_FOLDER, RunOrigin};
+pub use self::tools::{Ask, AskedRun, EndedOutput, NO_FOLDER, RunOrigin};
 use super::entry::PlanOptions;
 use super::{Purpose, RequestedOptions};
+use crate::context::{Context, Entries};
 use crate::path::StackPath;
 use crate::record::journal::BaseRecord;
 use crate::selection::select::Query;
+use crate::state::document::Document;
 
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -88,19 +90,41 @@ pub struct PlanRequest<'a> {
     pub lock_timeout: Option<Duration>,
 }
 
-impl PlanRequest<'_> {
-    /// Returns the origin of the planning runs, given the selection.
-    fn origin(&self, query: &Query) -> RunOrigin {
+/// What all steps of planning read.
+#[derive(Clone, Copy)]
+struct Planning<'a> {
+    context: &'a Context,
+    request: &'a PlanRequest<'a>,
+    query: &'a Query,
+    recorded: Option<&'a RecordedState>,
+}
+
+impl<'a> Planning<'a> {
+    fn document(self) -> Option<&'a Document> {
+        self.recorded.map(|recorded| &recorded.document)
+    }
+
+    /// Returns the recorded entries of this commit's stacks.
+    fn entries(self) -> Entries<'a> {
+        let document = self.document();
+        let entries = document.map(|document| self.context.entries_of(document));
+        entries.unwrap_or_default()
+    }
+
+    /// Returns the origin of the planning runs.
+    fn origin(self) -> RunOrigin {
         RunOrigin {
-            purpose: match self.only {
+            purpose: match self.request.only {
                 None => Purpose::Plan,
                 Some(_) => Purpose::PlanFollowUps,
             },
-            base: query.since().as_ref().map(BaseRecord::of),
+            base: self.query.since().as_ref().map(BaseRecord::of),
             is_recorded: true,
         }
     }
+}
 
+impl PlanRequest<'_> {
     fn requested(&self) -> RequestedOptions {
         RequestedOptions {
             full: self.options.is_full,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::PlanRequest;
+use super::Planning;
 use super::subjects::Drivers;
-use super::tools::{Ask, AskRun, AskedRun, RunOrigin};
+use super::tools::{Ask, AskedRun, RunOrigin};
 use crate::context::{Context, PLANS as FOLDER, PrivateFolder};
 use crate::error::Result;
 use crate::exit::ExitStatus;
@@ -25,7 +25,6 @@ use crate::run::event::Outcome;
 use crate::run::output_reads::read_outputs;
 use crate::run::request::new_id;
 use crate::run::sharing::InputVariables;
-use crate::selection::select::Query;
 use crate::state::document::Document;
 
 const MAX_SHOWN: usize = 10;
@@ -47,19 +46,14 @@ pub struct OutputReader<'c, 'l> {
     pub origin: RunOrigin,
 }
 
-impl<'c, 'l> OutputReader<'c, 'l> {
-    pub(super) fn new(
-        context: &'c Context,
-        request: &PlanRequest<'l>,
-        document: Option<&'l Document>,
-        query: &Query,
-    ) -> Self {
+impl<'a> OutputReader<'a, 'a> {
+    pub(super) fn new(planning: Planning<'a>) -> Self {
         OutputReader {
-            context,
-            tools: request.tools,
-            jobs: request.jobs,
-            document,
-            origin: request.origin(query),
+            context: planning.context,
+            tools: planning.request.tools,
+            jobs: planning.request.jobs,
+            document: planning.document(),
+            origin: planning.origin(),
         }
     }
 }
@@ -255,30 +249,13 @@ impl<'c> OutputReader<'c, '_> {
             removed,
             ..PlanCode::of_tree(project, &environments)
         };
-        let options = AskOptions {
-            run: &id,
-            folder: folder.path(),
-            init: false,
-            extra: &[],
-            jobs: self.jobs,
-            lock_timeout: None,
-        };
-        let asking = match prepare(codes, sources, &options) {
-            Ok(asking) => asking,
-            Err(cannot) => return Err(self.tools.refuse(context, cannot)),
-        };
-        let run = AskRun {
-            id: &id,
-            origin: self.origin.clone(),
-            jobs: self.jobs,
-            asking,
-        };
+        let options = AskOptions::new(&id, folder.path(), self.jobs);
+        let asking = prepare(codes, sources, &options)
+            .map_err(|cannot| self.tools.refuse(context, cannot))?;
+        let origin = self.origin.clone();
         let AskedRun {
             summary, output, ..
-        } = self.tools.run(context, run)?;
-        if summary.signal.is_some() {
-            return Err(ExitStatus::Run(summary.exit_status()).into());
-        }
+        } = self.tools.run(context, &options, origin, asking)?;
         let mut n_shown = 0;
         let mut ended = Vec::with_capacity(sources.len());
         for ending in &summary.endings {

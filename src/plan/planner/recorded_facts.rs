@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::ask::{self, AskedTools, RemovedQuestions};
-use super::entries::needs;
-use super::{PlanRequest, RecordedState, StackToPlan, StacksToPlan};
+use super::ask::AskedTools;
+use super::{Planning, RecordedState, StackToPlan, StacksToPlan};
 use crate::change::StackStatus;
 use crate::context::{Context, Entries};
 use crate::driver::Tool;
@@ -21,7 +20,6 @@ use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::state::UsedDigests;
-use crate::selection::select::Query;
 use crate::state::document::Entry;
 
 const MAX_WARNINGS: usize = 10;
@@ -66,18 +64,18 @@ impl Context {
         self.report_shared(problems);
         Err(ExitStatus::Configuration.into())
     }
+}
 
+impl Planning<'_> {
     /// Reads the outputs of read-only stacks that others were applied with, and finds differences.
     pub(super) fn read_first(
-        &self,
-        request: &PlanRequest<'_>,
-        query: &Query,
+        self,
         subjects: &mut StacksToPlan<'_>,
-        recorded: Option<&RecordedState>,
         entries: &Entries<'_>,
     ) -> Result<AskedTools> {
-        let mut read = AskedTools::none(self);
-        let Some(recorded) = recorded.filter(|_| request.options.mode == PlanMode::Normal) else {
+        let mut read = AskedTools::none(self.context);
+        let is_normal = self.request.options.mode == PlanMode::Normal;
+        let Some(recorded) = self.recorded.filter(|_| is_normal) else {
             return Ok(read);
         };
         let upstream_of = |entry: &Entry| entry.applied.as_ref()?.upstream.clone();
@@ -87,24 +85,13 @@ impl Context {
         {
             return Ok(read);
         }
-        let stacks = &self.project.stacks;
+        let project = &self.context.project;
+        let stacks = &project.stacks;
         let earlier = |stack| entries.get(&stack)?.1.outputs.as_ref();
-        let mut used = UsedOutputs::new(&self.project, &self.graph, earlier);
-        let needs = needs(self, subjects, Some(recorded), request.options);
-        let is_read = |stack: StackIndex| stacks[stack].mode == StackMode::Read;
-        let needs: Vec<_> = needs
-            .into_iter()
-            .filter(|it| is_read(it.subject.stack))
-            .collect();
-        read = ask::ask(
-            self,
-            request,
-            query,
-            Some(&recorded.document),
-            &needs,
-            RemovedQuestions::default(),
-            read,
-        )?;
+        let mut used = UsedOutputs::new(project, &self.context.graph, earlier);
+        let mut needs = self.needs(subjects);
+        needs.retain(|it| stacks[it.subject.stack].mode == StackMode::Read);
+        read = self.ask(&needs, read)?;
         let mut changed: BTreeSet<StackIndex> = BTreeSet::new();
         for (path, answer) in &read.answers {
             let Some(stack) = stacks.find(path) else {
@@ -159,7 +146,9 @@ impl Context {
         }
         Ok(read)
     }
+}
 
+impl Context {
     /// Returns the backends of the stacks, as far as known.
     pub(super) fn places(
         &self,

@@ -381,13 +381,10 @@ impl<'p> RemovalCode<'_, 'p> {
             kind,
             asked,
         };
+        let folder = std::env::temp_dir();
         let options = AskOptions {
-            run: "",
-            folder: &std::env::temp_dir(),
-            init: false,
             extra,
-            jobs: NonZeroUsize::MIN,
-            lock_timeout: None,
+            ..AskOptions::new("", &folder, NonZeroUsize::MIN)
         };
         match ask::check(codes, &question, &options) {
             Err(CannotAsk::Removed(_, why)) => Err(why),

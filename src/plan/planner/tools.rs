@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -10,7 +9,7 @@ use tempfile::TempDir;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::path::StackPath;
-use crate::plan::ask::PreparedQuestions;
+use crate::plan::ask::{AskOptions, PreparedQuestions};
 use crate::plan::{CannotAsk, Purpose};
 use crate::record::journal::BaseRecord;
 use crate::record::logs::{LogReader, Logs};
@@ -21,8 +20,14 @@ pub const NO_FOLDER: &str = "failed to make room for the plans";
 
 /// Runs the tools' commands and shows failures. The planner decides which tools to ask.
 pub trait Ask {
-    /// Runs the tools and returns how each ended. Fails if the run cannot begin.
-    fn run(&self, context: &Context, run: AskRun<'_>) -> Result<AskedRun>;
+    /// Runs the tools and returns how each ended. Fails if the run cannot begin or a signal ends it.
+    fn run(
+        &self,
+        context: &Context,
+        options: &AskOptions<'_>,
+        origin: RunOrigin,
+        asking: PreparedQuestions,
+    ) -> Result<AskedRun>;
 
     /// Describes a tool's failure, with the first error that it printed.
     fn why_failed(&self, ending: &Ending, stack: &StackPath, logs: Option<&Logs>) -> String;
@@ -38,13 +43,6 @@ pub trait Ask {
     ) -> Result<()>;
 
     fn refuse(&self, context: &Context, cannot: CannotAsk) -> Error;
-}
-
-pub struct AskRun<'a> {
-    pub id: &'a str,
-    pub origin: RunOrigin,
-    pub jobs: NonZeroUsize,
-    pub asking: PreparedQuestions,
 }
 
 pub struct AskedRun {
