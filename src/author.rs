@@ -75,14 +75,12 @@ pub fn account() -> String {
         .unwrap_or_default()
 }
 
-/// Returns the name of the machine.
 #[cfg(unix)]
 pub fn host() -> String {
     let uname = rustix::system::uname();
     uname.nodename().to_string_lossy().into_owned()
 }
 
-/// Returns the name of the machine.
 #[cfg(not(unix))]
 pub fn host() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
@@ -102,7 +100,6 @@ pub(crate) fn has_ended(_process: u32) -> bool {
     false
 }
 
-/// Returns the address of the CI job.
 fn job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     let github = || {

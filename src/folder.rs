@@ -34,7 +34,6 @@ pub enum Unusable {
     WrongKind(String, &'static str),
     #[error("failed to {doing} `{path}`: {error}")]
     Io {
-        /// The attempted operation.
         doing: &'static str,
         path: String,
         error: io::Error,
@@ -169,7 +168,6 @@ impl GuardedFolder {
         format!("{}/{path}", self.shown)
     }
 
-    /// Returns whether the directory of a file exists.
     fn has_directory_of(&self, path: &str) -> Result<bool, Unusable> {
         match path.rsplit_once('/') {
             Some((directory, _)) => Ok(self.directory(directory)?.is_some()),

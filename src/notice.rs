@@ -54,7 +54,6 @@ impl Notices {
         self.0(Notice::Warning(message));
     }
 
-    /// Sends an error, with its causes.
     pub fn error(&self, error: &dyn Error) {
         self.0(Notice::Error(error));
     }

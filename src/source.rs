@@ -30,7 +30,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the bytes covered.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::base::Base;
 use crate::path::StackPath;
 
-/// The base of a comparison.
 #[derive(Debug, Clone)]
 pub struct Baseline {
     pub base: ChangeBase,

@@ -7,7 +7,6 @@ use super::cause::{Location, Use};
 pub struct ModuleCall {
     /// The label of the block; for Terragrunt, `terraform.source`.
     pub name: Box<str>,
-    /// The constant part of the source.
     pub source: Box<str>,
     /// Whether a part follows that only Terraform can evaluate.
     pub is_open: bool,

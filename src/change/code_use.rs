@@ -6,7 +6,6 @@ use crate::path::ProjectPath;
 use crate::project::stack::DataKind;
 use crate::source::Span;
 
-/// A use of data in the code of a stack.
 #[derive(Debug, Clone)]
 pub(super) struct CodeUse {
     pub(super) kind: DataKind,
@@ -14,7 +13,6 @@ pub(super) struct CodeUse {
     pub(super) place: Option<UsedPlace>,
     pub(super) file: ProjectPath,
     pub(super) text: Arc<str>,
-    /// The place in the file.
     pub(super) span: Span,
 }
 
@@ -26,7 +24,6 @@ pub(super) enum UsedPlace {
     Backend(String),
 }
 
-/// The uses of data in the directory of a stack.
 #[derive(Debug, Default)]
 pub(super) struct CodeData {
     pub(super) uses: Vec<CodeUse>,

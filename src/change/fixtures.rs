@@ -28,7 +28,6 @@ pub(super) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     directory
 }
 
-/// Loads a project, ignoring its problems.
 pub(super) fn load(root: &Path) -> (Project, Listing) {
     Project::load_with_listing(root, &mut Problems::default()).unwrap()
 }

@@ -16,7 +16,6 @@ use crate::source::Spanned;
 #[derive(Debug, Default)]
 pub(super) struct IgnoreLists(BTreeMap<StackIndex, IgnoreList>);
 
-/// The ignored inputs of a stack.
 #[derive(Debug)]
 pub(super) struct IgnoreList {
     directory: ProjectPath,

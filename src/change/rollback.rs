@@ -38,7 +38,6 @@ use crate::state::document::{Document, Entry};
 /// A commit that applying HEAD to a stack would revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollback {
-    /// The last applied commit.
     pub commit: CommitId,
     /// A branch that contains it, as git names it: `origin/feature`.
     pub branch: Option<String>,

@@ -13,7 +13,6 @@ use crate::project::{Problems, Project};
 /// The maximum number of listed triggers without a stack; the others are only counted.
 const MAX_STRAYS: usize = 20;
 
-/// The stacks that triggers mark.
 #[derive(Default)]
 pub(super) struct TriggerEffects {
     /// The first trigger of each stack by path; one suffices.

@@ -102,7 +102,6 @@ impl<'p> IgnoreEntries<'p> {
         })
     }
 
-    /// Splits off the ignored files.
     pub(super) fn split(&self, files: ChangedFiles) -> (ChangedFiles, ChangedFiles) {
         if self.0.is_empty() {
             return (files, ChangedFiles::default());

@@ -7,7 +7,6 @@ use crate::context::Context;
 use crate::create::{CannotClone, StackCopy};
 use crate::error::Result;
 
-/// The verbs of errors.
 const CLONE: &str = "clone";
 const CLONE_TO: &str = "clone to";
 

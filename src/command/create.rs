@@ -13,7 +13,6 @@ use crate::path::ProjectPath;
 use crate::printable::printable;
 use crate::project::Problems;
 
-/// The verb of errors.
 const CREATE: &str = "create";
 
 /// How many paths a note lists.

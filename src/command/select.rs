@@ -25,7 +25,6 @@ pub struct SelectionRequest {
     pub change: Option<ChangeQuery>,
     pub released: Option<ReleaseName>,
     pub statuses: BTreeSet<StatusKind>,
-    /// Whether missing commits are fetched.
     pub fetches: bool,
     pub missing: MissingStacks,
     /// Whether git is asked which file makes a stack differ from its applied inputs.

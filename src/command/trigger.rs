@@ -23,7 +23,6 @@ use crate::selection::select::Query;
 
 const MAX_NAMED: usize = 5;
 
-/// The verb of errors.
 const TRIGGER: &str = "trigger";
 
 /// The stacks to mark, and how.
@@ -167,7 +166,6 @@ impl Context {
         })
     }
 
-    /// Warns of triggers that git ignores.
     fn warn_of_ignored(&self, files: &[ProjectPath]) {
         let shown = |file: &ProjectPath| format!("`{}`", file.relative_to(&self.directory));
         let (message, help) = match files {

@@ -9,7 +9,6 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::project::Problems;
 use crate::project::host::host_variable;
 
-/// The flags of change detection.
 #[derive(Clone)]
 pub struct ChangeQuery {
     pub base: Option<String>,

@@ -113,7 +113,6 @@ impl Context {
         self.notices.base(base, &reason);
     }
 
-    /// Adds problems that several stacks share.
     pub fn add_shared(&mut self, problems: Vec<SharedProblem>) {
         for SharedProblem { diagnostic, stacks } in problems {
             let note = format!("evaluated for {}", self.names(&stacks));

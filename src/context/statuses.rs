@@ -56,7 +56,6 @@ pub fn state_config(project: &Project, notices: &Notices) -> Result<StateConfig>
 }
 
 impl Context {
-    /// Returns whether the base of the changes is the state.
     pub fn is_applied(&self, query: &ChangeQuery) -> bool {
         query.base() == Some(APPLIED) && self.project.settings.state.is_some()
     }

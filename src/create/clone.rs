@@ -25,7 +25,6 @@ pub struct StackCopy {
     edits: Vec<IdEdit>,
 }
 
-/// A new id in a file.
 struct IdEdit {
     file: ProjectPath,
     before: String,
@@ -80,7 +79,6 @@ impl StackCopy {
         })
     }
 
-    /// Returns the directories of the new stacks.
     pub fn stacks(&self) -> impl Iterator<Item = ProjectPath> {
         self.stacks.iter().map(|stack| self.destination(stack))
     }

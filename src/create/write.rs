@@ -88,7 +88,6 @@ fn not_written(path: &ProjectPath, written: Vec<ProjectPath>, source: io::Error)
 /// A file whose text is replaced, in or outside of a project.
 #[derive(Debug)]
 pub struct Replacement {
-    /// The path in messages.
     pub shown: String,
     /// The place, which is no link.
     pub host: PathBuf,
@@ -143,7 +142,6 @@ struct Made {
 }
 
 impl Made {
-    /// Writes a file beside its place.
     fn draft(&mut self, root: &Path, change: &FileToWrite) -> io::Result<NamedTempFile> {
         let directory = change.path.parent().unwrap_or_else(ProjectPath::root);
         let mut host = root.to_owned();

@@ -8,7 +8,6 @@ use std::fmt;
 /// Defines [`Code`] from one table, so that every code has a name and a description.
 macro_rules! codes {
     ($($variant:ident, $name:literal, $description:literal;)*) => {
-        /// The kind of a problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $(#[doc = $description] $variant,)*
@@ -18,7 +17,6 @@ macro_rules! codes {
             /// All codes, by subject.
             pub const ALL: &[Code] = &[$(Code::$variant,)*];
 
-            /// Returns the name used in JSON.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Code::$variant => $name,)*
@@ -91,7 +89,6 @@ codes! {
     Unprotected, "unprotected", "A run has no record or no lock.";
 }
 
-/// Writes the name.
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -14,7 +14,6 @@ use crate::path::ProjectPath;
 use crate::printable::{printable, printable_lines};
 use crate::source::{Sources, Span};
 
-/// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Nothing can be run.
@@ -23,7 +22,6 @@ pub enum Severity {
     Warning,
 }
 
-/// A problem in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     pub code: Code,
@@ -36,11 +34,9 @@ pub struct Diagnostic {
     pub file: Option<ProjectPath>,
     /// Facts about the problem.
     pub notes: Vec<String>,
-    /// Ways to fix it.
     pub help: Vec<String>,
 }
 
-/// A place, with a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     pub span: Span,
@@ -156,7 +152,6 @@ pub fn sort(diagnostics: &mut Vec<Diagnostic>, sources: &Sources) {
     diagnostics.dedup();
 }
 
-/// Whether to draw with colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RenderStyle {
     /// No escape sequences.

@@ -21,7 +21,6 @@ pub struct DriverAnswer {
     pub counts: Option<ChangeCounts>,
     /// A digest of the changes, if known: equal changes have equal digests.
     pub changes: Option<String>,
-    /// Whether the plan has everything.
     pub is_complete: bool,
     pub resources: Vec<ResourceChange>,
     /// The outputs after the apply, if all are known. Those of a `-refresh-only` plan, which is not applied, are the
@@ -146,7 +145,6 @@ impl DriverAnswer {
         }
     }
 
-    /// Returns whether resources would be destroyed or replaced.
     pub fn destroys_resources(&self) -> bool {
         let removes = || self.counts.is_some_and(|counts| counts.remove > 0);
         match &*self.resources {

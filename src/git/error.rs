@@ -32,11 +32,7 @@ pub enum GitError {
     #[error("`{command}` failed ({status})")]
     Fetch { command: String, status: ExitStatus },
     #[error("`{command}` printed unexpected output: {answer}")]
-    Unexpected {
-        command: String,
-        /// The invalid part of the answer.
-        answer: String,
-    },
+    Unexpected { command: String, answer: String },
 }
 
 /// Returns a command of git as a user would type it in a shell.

@@ -26,7 +26,6 @@ impl Generation {
         *self == Self::FIRST
     }
 
-    /// Returns the one that comes after it.
     #[must_use]
     pub fn next(self) -> Self {
         Generation(self.0.saturating_add(1))

@@ -99,7 +99,6 @@ pub struct PlanEntry {
     /// If it is in the state but not in this commit: why it counts as removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed: Option<Removed>,
-    /// Whether a refresh found drift.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_drifted: bool,
     /// Whether the tool's plan destroys all resources.

@@ -158,7 +158,6 @@ impl<'p> StackInputs<'p> {
         position
     }
 
-    /// Returns the positions of the sources that a stack needs.
     pub fn needed(&self, stack: PlanStack) -> BTreeSet<usize> {
         let of_stack = self.of_stacks.get(&stack).and_then(|it| it.as_ref().ok());
         let needed = of_stack.into_iter().flat_map(|it| {

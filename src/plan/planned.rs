@@ -65,7 +65,6 @@ pub struct UnplannedRemovals {
     pub left_out: usize,
 }
 
-/// The options of a plan besides its mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RequestedOptions {
@@ -237,9 +236,7 @@ impl PlannedOrder {
         });
         planned.collect()
     }
-}
 
-impl PlannedOrder {
     /// Returns the stacks that an apply skips if `failed` ones fail, each with one of these.
     pub fn skipped_after(
         &self,

@@ -55,7 +55,6 @@ enum ProtectedBy {
     /// HEAD is unreadable and may have the rule.
     UnreadableHead {
         why: String,
-        /// How to make it readable.
         fix: String,
     },
 }
@@ -215,7 +214,6 @@ impl Protection {
 
 #[derive(Debug, Clone, Copy)]
 pub struct DestroyedPart<'a> {
-    /// Whether the whole stack is destroyed.
     is_whole: bool,
     /// Whether the stack is kept without any resource.
     leaves_nothing: bool,

@@ -42,7 +42,6 @@ pub struct CurrentFacts<'a> {
     pub is_later: bool,
 }
 
-/// The facts that plans depend on, for all stacks.
 pub struct PlanFacts<'a> {
     present: CurrentFacts<'a>,
     pairs: Option<EntryIndex<'a>>,

@@ -25,7 +25,6 @@ struct UsedInput<'p> {
     outputs: Option<BTreeSet<&'p str>>,
 }
 
-/// What differs from the outputs that a stack was applied with.
 #[derive(Debug, Default)]
 pub struct OutputDifferences<'p> {
     /// The inputs that use changed outputs and count, each with the stack that has these outputs.
@@ -133,7 +132,6 @@ impl<'p> UsedOutputs<'p> {
         differences
     }
 
-    /// Returns the stacks whose outputs a stack is applied with.
     pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
         self.upstream.sources(stack)
     }

@@ -72,7 +72,6 @@ pub(crate) fn is_one_stream() -> bool {
     false
 }
 
-/// Draws diagnostics on stderr.
 pub(crate) fn diagnostics<'a>(
     diagnostics: impl IntoIterator<Item = &'a Diagnostic>,
     sources: &Sources,
@@ -105,7 +104,6 @@ pub(crate) fn help(message: &str) {
     say(&format!("  = help: {}\n", printable_lines(message)));
 }
 
-/// Prints the base of the changes.
 pub(crate) fn base(base: &str, reason: &str) {
     let reason = printable_lines(reason);
     say(&format!("{BOLD}base {base}:{BOLD:#} {reason}\n"));

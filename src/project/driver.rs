@@ -216,7 +216,6 @@ fn path(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<String>
     Some(text)
 }
 
-/// Checks that every driver that is chosen exists.
 pub(crate) fn check<'a>(
     chosen: impl Iterator<Item = &'a Spanned<String>>,
     drivers: &BTreeMap<String, DriverBlock>,

@@ -247,7 +247,6 @@ impl<'p> Environments<'p> {
         used.map(generation).collect()
     }
 
-    /// Returns the variables that identify the stack of a command.
     fn identity(&self, stack: StackIndex) -> Environment {
         let stack = &self.project.stacks[stack];
         let tags: Vec<&str> = stack.tags().collect();
@@ -288,7 +287,6 @@ fn names_stacks_in(expr: &Expr) -> bool {
     is_named
 }
 
-/// Adds the stacks whose generations were used.
 fn add_stacks(uses: &[Used<'_>], stacks: &mut BTreeMap<StackIndex, Span>) {
     for used in uses {
         match used {

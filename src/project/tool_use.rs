@@ -18,14 +18,12 @@ const ACTIONS: [&str; 4] = ["apply", "destroy", "apply-all", "destroy-all"];
 /// Options that choose the directory.
 const DIRECTORY: [&str; 3] = ["chdir", "working-dir", "terragrunt-working-dir"];
 
-/// An apply or destroy of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
     pub tool: String,
     pub program: String,
     /// Whether the command is that of the tool itself.
     pub is_direct: bool,
-    /// The variables that the command sets for it.
     pub variables: Vec<(String, String)>,
     /// The directories that it changes to, one after the other.
     directories: Vec<String>,

@@ -68,7 +68,6 @@ impl Samples {
         self.place.remove(&self.file(sample))
     }
 
-    /// Returns all samples, in the order of the turns.
     pub fn list(&self) -> Result<Vec<Sample>, Unusable> {
         let files = self.place.list(&self.folder)?;
         let mut samples: Vec<Sample> = files

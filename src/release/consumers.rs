@@ -85,7 +85,6 @@ fn unknown(call: &ModuleCall, why: &str, release: &Release) -> Diagnostic {
         .note(note)
 }
 
-/// The sources of calls of the module.
 struct Sources {
     addresses: Vec<Address>,
     /// A directory of the repository, at any address: there are no remotes to compare with.

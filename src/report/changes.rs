@@ -250,7 +250,6 @@ pub(super) struct CauseJson<'a> {
 #[derive(Serialize)]
 pub(super) struct UseJson<'a> {
     kind: &'static str,
-    /// The variable or global.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     detail: String,

@@ -132,7 +132,6 @@ pub fn write_dot(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
     writeln!(out, "}}")
 }
 
-/// Writes the graph in the language of Mermaid.
 pub fn write_mermaid(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
     // Mermaid reads some characters even inside quotes; it takes any as a numbered entity.
     let escaped = |text: &str| {
@@ -209,7 +208,6 @@ pub fn write_graph_json(
         origins: Vec<OriginJson<'a>>,
         /// Unselected stacks in between.
         via: Vec<&'a str>,
-        /// Whether the edge is part of a cycle.
         cycle: bool,
     }
     let nodes = drawing.nodes.iter().map(|node| match node {

@@ -19,7 +19,6 @@ struct ReportJson<'a> {
     format: u32,
     run: RunJson<'a>,
     stacks: StacksJson<'a>,
-    /// The answers of policies.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     evaluated: &'a [EvaluatedTurn],
 }

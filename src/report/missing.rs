@@ -110,7 +110,6 @@ pub struct MissingStory<'a> {
     pub entry: &'a Entry,
     /// The proof of its removal, according to git.
     pub stack: &'a MissingStack,
-    /// What an apply would do.
     pub outlook: RemovalOutlook,
 }
 

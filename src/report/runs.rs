@@ -26,7 +26,6 @@ pub struct ListedRun {
 
 #[derive(Debug)]
 pub struct ShownRun {
-    /// The contents of its journal.
     pub record: RunRecord,
     /// The earlier runs of its workflow, the latest first, as far as they are on this machine.
     pub earlier: Vec<RunRecord>,

@@ -14,7 +14,6 @@ use crate::project::scripts::PlacedScript;
 use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 
-/// A definition of a script, with the stacks that have it.
 pub struct ShownScript<'p> {
     pub script: PlacedScript<'p>,
     pub stacks: Vec<StackIndex>,

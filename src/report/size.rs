@@ -1,6 +1,5 @@
 //! Sizes for people.
 
-/// Formats a number of bytes for people.
 pub(super) fn bytes(number: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {

@@ -44,7 +44,6 @@ pub trait Director {
         false
     }
 
-    /// Returns the facts of a turn that has just ended, for policies.
     fn facts(&self, _ending: &Ending) -> TurnFacts {
         TurnFacts::default()
     }
@@ -53,7 +52,6 @@ pub trait Director {
 /// The director of a run, if it has one. Two places ask it, one after the other.
 pub(super) type SharedDirector<'a, 'd> = &'a RefCell<Option<&'d mut dyn Director>>;
 
-/// Runs the steps that are needed.
 pub(super) struct DirectedExecutor<'a, 'd, E> {
     pub(super) executor: E,
     pub(super) director: SharedDirector<'a, 'd>,

@@ -81,7 +81,6 @@ pub struct TurnEvaluation {
     pub state: TurnState,
     /// The answer of each policy, by policy name.
     pub policies: Vec<PolicyAnswer>,
-    /// The turns that were added.
     pub queued: Vec<Follow>,
     /// Turns that would have run anyway.
     pub joined: Vec<Follow>,
@@ -116,7 +115,6 @@ pub struct PolicyAnswer {
 }
 
 impl PolicyAnswer {
-    /// Returns the answer that a journal has.
     pub fn recorded(record: &PolicyRecord) -> Self {
         PolicyAnswer {
             policy: record.policy.clone(),
@@ -151,7 +149,6 @@ pub enum ProblemSeverity {
     Error,
 }
 
-/// A turn that follows another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
     pub turn: TurnIndex,
@@ -163,7 +160,6 @@ pub struct Follow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowReason {
     pub policies: Vec<String>,
-    /// The stack of the turn that it follows.
     pub stack: StackPath,
     /// That turn; none if it was one of a run that this one resumes.
     pub after: Option<TurnIndex>,
@@ -174,7 +170,6 @@ pub struct FollowReason {
 /// A requested follow-up that does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedFollowUp {
-    /// The name that the policies gave.
     pub name: String,
     pub policies: Vec<String>,
     pub why: WhyDropped,

@@ -20,7 +20,6 @@ pub trait Sink {
     fn event(&mut self, event: &RunEvent) -> io::Result<()>;
 }
 
-/// Something that happened in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
     /// The run has begun: the first event.
@@ -76,7 +75,6 @@ pub enum RunEvent {
         timeout: Duration,
         /// How long commands have to end by themselves.
         grace: Duration,
-        /// The turns whose command is running.
         running: Vec<TurnIndex>,
     },
     /// A command that took too long has not ended after its interrupt, and is killed.
@@ -89,9 +87,7 @@ pub enum RunEvent {
         signal: i32,
         /// What `orch` does about it.
         reaction: Reaction,
-        /// The turns whose command is running.
         running: Vec<TurnIndex>,
-        /// Whether policies were being evaluated.
         is_evaluating: bool,
     },
     /// The result of a turn is known, or that it will not run.
@@ -128,7 +124,6 @@ pub struct Ending {
     pub changes: Option<ChangeSummary>,
 }
 
-/// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded,
@@ -144,7 +139,6 @@ pub enum Outcome {
     Cancelled(CancelCause),
 }
 
-/// How a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     Exited(i32),
@@ -172,7 +166,6 @@ pub enum Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelCause {
     Failed(TurnIndex),
-    /// A signal of this number arrived.
     Signal(i32),
     /// The run took longer than this.
     RunTimedOut(Duration),

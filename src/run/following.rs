@@ -236,7 +236,6 @@ impl PolicyThread {
         Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded))
     }
 
-    /// Returns whether policies are asked about the turns of a stack.
     pub(super) fn asks_about(&self, turn: TurnIndex) -> bool {
         self.attached.contains(&self.turns[turn].stack)
     }
@@ -341,7 +340,6 @@ impl AskingThread {
         }
     }
 
-    /// Returns the added turn for a stack of the project.
     fn added(&self, turn: &WorkflowTurn, follows: Option<FollowReason>) -> Option<AddedTurn> {
         let followup = &self.followups[turn.stack?.get()];
         Some(AddedTurn {

@@ -27,7 +27,6 @@ pub struct OutputReads {
     of_turns: BTreeMap<TurnIndex, ReadsOfTurn>,
 }
 
-/// The reads of a turn in its latest attempt.
 #[derive(Debug, Default)]
 struct ReadsOfTurn {
     attempt: u32,

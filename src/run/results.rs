@@ -47,7 +47,6 @@ pub struct UnsentResult {
     pub problem: String,
 }
 
-/// The results of a running job.
 #[derive(Debug)]
 pub(super) struct ResultSender {
     lines: ResultLines,
@@ -65,7 +64,6 @@ pub(super) struct ResultSender {
 enum Message {
     /// The first turn starts.
     Begun(Box<Header>),
-    /// The result of a turn, with the number of its attempt.
     Ended(TurnResult, u32),
     /// The answers of policies to a result that was sent.
     Evaluated(TurnResult),
@@ -161,7 +159,6 @@ impl ResultSender {
     }
 }
 
-/// Returns the turn that a line is about.
 fn turn_of(event: &RunEvent) -> Option<TurnIndex> {
     match event {
         RunEvent::Started { turn, .. }

@@ -35,13 +35,11 @@ pub struct RunSettings {
     pub grace: Option<Duration>,
     /// How often a failed command is retried.
     pub retries: Option<u32>,
-    /// Retry after these exit statuses.
     pub retry_on_exit: Vec<i32>,
     /// Retry after output that matches these patterns.
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff: Option<Duration>,
-    /// The meaning of exit statuses.
     pub exit_codes: ExitCodes,
     /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,

@@ -138,13 +138,11 @@ impl<'p> RunInputs<'p> {
         &self.sources
     }
 
-    /// Returns the positions of the sources that a stack needs.
     pub fn needed(&self, stack: StackIndex) -> BTreeSet<usize> {
         let inputs = self.of_stacks.get(&stack).into_iter().flatten();
         inputs.map(|(_, position)| *position).collect()
     }
 
-    /// Returns the name of the step that reads a source.
     fn step_name(&self, position: usize) -> String {
         let stack = self.sources[position].stack;
         format!("outputs of {}", self.project.stacks[stack].path)
@@ -257,7 +255,6 @@ pub struct SharedInputs<'p> {
     sharing: Sharing,
     folder: TempDir,
     reads: OutputReads,
-    /// The variables of turns that are about to start.
     variables: HashMap<TurnIndex, Environment>,
     /// The stacks whose command did not run, each with the stack whose outputs could not be read.
     unread: BTreeSet<(StackIndex, StackIndex)>,
@@ -387,7 +384,6 @@ impl Director for SharedInputs<'_> {
     }
 }
 
-/// Returns the file for the outputs of a source that a turn reads.
 fn file(folder: &Path, turn: TurnIndex, source: usize) -> PathBuf {
     folder.join(format!("{}-{source}", turn.get()))
 }

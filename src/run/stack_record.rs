@@ -69,7 +69,6 @@ pub struct Findings {
     pub mode: Option<String>,
     /// The digests of the outputs, if they are known.
     pub outputs: Option<BTreeMap<String, String>>,
-    /// The outputs that the stack was applied with.
     pub used: Option<UsedDigests>,
     /// Whether the whole stack matches its configuration.
     pub is_complete: bool,
@@ -78,7 +77,6 @@ pub struct Findings {
     pub has_failed_checks: bool,
 }
 
-/// Digests of the outputs that a stack is applied with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsedDigests {
     /// Of those in `input` blocks, by the name of the input.

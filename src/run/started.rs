@@ -52,7 +52,6 @@ pub enum BeginError {
     /// Signals cannot be received.
     Signals(io::Error),
     Thread(io::Error),
-    /// Another run is in progress.
     Busy(Busy),
 }
 

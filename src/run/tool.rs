@@ -15,7 +15,6 @@ use crate::project::tool_options::TERRAGRUNT;
 use crate::project::tool_use::ToolUse;
 use crate::state::document::{OUTDATED_PLAN, PARTIAL_PLAN, UNREADABLE_PLAN};
 
-/// A plan file of a tool that a command applies.
 #[derive(Debug, Clone)]
 pub struct AppliedPlan {
     /// The file as the command names it.
@@ -32,7 +31,6 @@ struct Question {
     file: PathBuf,
 }
 
-/// The effect of a plan file.
 #[derive(Debug, Clone, Default)]
 pub struct PlanAnswer {
     /// Whether it destroys all or a part of the stack, if that is known.

@@ -66,7 +66,6 @@ pub struct Reference {
     pub span: Span,
 }
 
-/// The stacks that a reference names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ReferenceTarget {
     Stack(StackIndex),

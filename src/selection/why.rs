@@ -294,7 +294,6 @@ impl WhyQuestion<'_> {
     }
 }
 
-/// Returns the flags that exclude the stack itself.
 fn excludes(obstacles: &[Obstacle]) -> Vec<BlockingFlag> {
     let globs = obstacles.iter().filter_map(|obstacle| match obstacle {
         Obstacle::Excluded(globs) => Some(globs),

@@ -25,7 +25,6 @@ pub struct Backend {
     store: Box<dyn Store>,
     /// The key of the document, without `.json`.
     base: String,
-    /// How many backups to keep.
     backups: usize,
     /// The file that the holder of the lock keeps locked on its machine.
     holder: Option<HolderFile>,
@@ -56,14 +55,9 @@ pub enum BackendReadError {
     Store(#[from] StoreError),
     /// A later version of `orch` wrote it.
     #[error("`{address}` cannot be used: {why}")]
-    Newer {
-        /// The unreadable object.
-        address: String,
-        why: Unreadable,
-    },
+    Newer { address: String, why: Unreadable },
     #[error("`{address}` cannot be used: {why}")]
     Damaged {
-        /// The unreadable object.
         address: String,
         why: Unreadable,
         /// The address of the newest backup, if there is one.
@@ -71,9 +65,7 @@ pub enum BackendReadError {
     },
 }
 
-/// How a conditional put ended.
 pub(super) enum PutOutcome {
-    /// The object was written, with this version.
     Done(Version),
     /// It is something else.
     Refused(Option<StoredObject>),
@@ -144,7 +136,6 @@ impl Backend {
         self.store.get(&self.key())
     }
 
-    /// Parses the object at the address of the document.
     pub(super) fn understood(
         &self,
         object: StoredObject,
@@ -201,7 +192,6 @@ impl Backend {
         }
     }
 
-    /// Returns the name of the record of a run for people.
     pub(super) fn record_address(&self, run: &str) -> String {
         self.store.address(&self.record_key(run))
     }
@@ -249,7 +239,6 @@ impl Backend {
         }
     }
 
-    /// Returns whether the configuration wants no backups.
     pub(super) fn keeps_no_backups(&self) -> bool {
         self.backups == 0
     }

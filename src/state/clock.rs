@@ -10,7 +10,6 @@ pub trait Clock {
     /// Returns the time since some fixed moment; it never decreases.
     fn elapsed(&self) -> Duration;
 
-    /// Returns the time of day.
     fn now(&self) -> Timestamp;
 
     fn sleep(&self, duration: Duration);

@@ -82,7 +82,6 @@ pub struct Document {
     pub other: Map<String, Value>,
 }
 
-/// A recorded stack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     #[serde(default)]
@@ -100,7 +99,6 @@ pub struct Entry {
     /// The stacks whose data it uses, and after which it therefore runs, by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<String>,
-    /// The last apply that succeeded.
     #[serde(default)]
     pub applied: Option<Applied>,
     #[serde(default)]
@@ -249,7 +247,6 @@ pub struct Intent {
     pub other: Map<String, Value>,
 }
 
-/// The mark of a tainted stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taint {
     pub by: String,
@@ -405,7 +402,6 @@ impl Entry {
         intent.or(last) == Some(run)
     }
 
-    /// Returns whether the last attempt succeeded.
     pub fn has_succeeded(&self) -> bool {
         let last = self.last.as_ref();
         last.is_some_and(|last| last.outcome == AttemptOutcome::Succeeded)

@@ -42,12 +42,10 @@ pub struct DocumentEdit<'a> {
     pub what: &'static str,
     /// Why, in the user's words.
     pub reason: Option<String>,
-    /// Nothing is written.
     pub dry_run: bool,
 }
 
 impl DocumentEdit<'_> {
-    /// Returns the entry for the history.
     fn write(&self, at: Timestamp, stacks: WrittenStacks) -> Write {
         Write {
             serial: 0,

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A write that changed entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// The serial that the document got.
@@ -16,7 +15,6 @@ pub struct Write {
     pub what: String,
     /// Why, in the user's words.
     pub reason: Option<String>,
-    /// How many stacks were applied.
     pub applied: usize,
     pub failed: usize,
     pub destroyed: usize,

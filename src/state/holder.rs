@@ -31,7 +31,6 @@ pub(super) enum Presence {
 #[derive(Debug)]
 pub(super) struct LockedFile {
     file: File,
-    /// The last run that had it locked.
     last: String,
 }
 
@@ -72,7 +71,6 @@ impl HolderFile {
     }
 }
 
-/// Reads the run that locked the file last.
 fn last_run(file: &mut File) -> io::Result<String> {
     let mut last = String::new();
     file.rewind()?;

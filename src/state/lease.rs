@@ -23,9 +23,7 @@ pub struct Lock {
     pub host: String,
     /// The process id on that machine.
     pub process: u32,
-    /// The address of the CI job.
     pub ci: Option<String>,
-    /// When the lock was taken.
     pub since: Timestamp,
     /// After how many seconds without a heartbeat others may take the lock over; `None` if never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,7 +69,6 @@ impl Lock {
 /// The jobs of the work order that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLock {
-    /// The id of the work order.
     pub order: String,
     /// The jobs that have not succeeded yet, by id, each with its lock while it runs.
     pub jobs: BTreeMap<String, Option<Box<Lock>>>,
@@ -84,7 +81,6 @@ pub struct SharedLock {
 
 #[derive(Debug, Clone)]
 pub struct OrderJob {
-    /// The id of the work order.
     pub order: String,
     pub run: String,
     /// The code of the order's lock, which all its jobs know.
@@ -103,7 +99,6 @@ impl SharedLock {
 }
 
 impl OrderJob {
-    /// Returns whether the work order holds the lock.
     pub fn holds(&self, lock: &Lock) -> bool {
         lock.code == self.code
     }

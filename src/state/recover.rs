@@ -23,7 +23,6 @@ pub struct Recovery {
     pub drop: Vec<String>,
     /// Why, in the user's words.
     pub reason: Option<String>,
-    /// Nothing is written.
     pub dry_run: bool,
 }
 

@@ -43,7 +43,6 @@ pub struct RecordedRule<T> {
     /// The line in that file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The commit of HEAD when it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The stack that it extends from, if it is not stated for this one.
@@ -60,7 +59,6 @@ impl RecordedRules {
         *self == RecordedRules::default()
     }
 
-    /// Returns whether every input is ignored.
     pub fn ignores_all(&self) -> bool {
         let ignored = self.ignore_changes.as_ref();
         ignored.is_some_and(|rule| rule.value == [ALL])

@@ -17,7 +17,6 @@ pub struct RunChanges {
     pub lineage: String,
     /// The serial of the document that the changes are about.
     pub serial: u64,
-    /// The code of the run's lock.
     pub code: String,
     pub run: String,
     /// How many times the record has been written.

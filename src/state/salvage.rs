@@ -10,7 +10,6 @@ use super::document::{Document, Entry, Lock, Unreadable};
 use super::run_record::RunChanges;
 use super::store::Version;
 
-/// The damage of a run record.
 #[derive(Debug)]
 pub struct Damage {
     /// Names the record for people.
@@ -20,7 +19,6 @@ pub struct Damage {
     pub lost: Option<Vec<String>>,
 }
 
-/// The fault of a run record.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// It cannot be read, or not all of it.
@@ -36,9 +34,7 @@ pub enum Fault {
 
 /// A run record as it was found.
 pub(super) struct FoundRecord {
-    /// The readable part.
     pub(super) record: Option<RunChanges>,
-    /// The unreadable part.
     pub(super) damage: Option<Damage>,
     /// The version of the object, if it exists.
     pub(super) version: Option<Version>,

@@ -30,9 +30,7 @@ pub(super) struct Succession {
     pub(super) serial: u64,
     /// The serial of the backup of the document.
     pub(super) backup: u64,
-    /// The abandoned serials of the next document.
     pub(super) abandoned: Vec<AbandonedSerials>,
-    /// The serials of the backups that exist.
     pub(super) backups: Vec<u64>,
 }
 

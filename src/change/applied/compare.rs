@@ -185,7 +185,6 @@ fn leave_out(
     }
 }
 
-/// Returns the entries that belong to no stack.
 fn missing(
     present: CurrentProject<'_>,
     document: &Document,

@@ -128,13 +128,11 @@ pub enum StatusKind {
     Absent,
 }
 
-/// Why a stack is pending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pending {
     NeverApplied,
     /// The last attempt may have done its work only in part or not at all, for this reason.
     Unknown(String),
-    /// Its inputs differ.
     Differs(Difference),
     /// It was recorded under other digest rules, and the applied commit is not in this clone.
     OtherRules,

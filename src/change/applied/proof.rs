@@ -395,7 +395,6 @@ impl NoProof {
         }
     }
 
-    /// Returns the machine-readable word.
     pub fn word(&self) -> &'static str {
         match self {
             NoProof::NotAPath => "not-a-path",

@@ -178,7 +178,6 @@ impl<'a> Relocation<'a> {
         self.by_id.get(&id.to_ascii_lowercase()).copied()
     }
 
-    /// Returns the key of the entry with the id of a stack.
     fn entry_of(&self, stack: StackIndex) -> Option<&'a str> {
         let id = self.project.stacks[stack]
             .id

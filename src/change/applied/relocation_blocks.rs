@@ -13,7 +13,6 @@ use crate::project::{Problems, Project};
 /// The `moved` and `removed` blocks that cover missing stacks.
 pub(super) struct RelocationBlocks<'p> {
     project: &'p Project,
-    /// The new paths of moved stacks.
     destinations: BTreeMap<&'p StackPath, StackPath>,
     /// The `from` texts of the `removed` blocks that HEAD has too.
     committed: HashSet<String>,

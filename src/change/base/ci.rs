@@ -39,7 +39,6 @@ pub struct MergeTarget {
     /// The last commit of the proposal. If HEAD merges it into the target, the provider created HEAD.
     pub proposal: Option<String>,
     pub commit: Option<String>,
-    /// The name of the target branch.
     pub branch: Option<String>,
 }
 

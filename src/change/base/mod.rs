@@ -27,7 +27,6 @@ use crate::project::config::ProjectSettings;
 pub struct Base {
     pub commit: CommitId,
     pub rule: BaseRule,
-    /// The reason for this commit, for messages.
     pub reason: String,
 }
 

@@ -103,7 +103,6 @@ pub(super) const NO_DEFAULT: &str =
 pub(super) const ONLY_FETCHED: &str =
     "the default branch is unknown: commits were fetched here, but there is no remote";
 
-/// Returns the usual names of default branches.
 fn usual_branches(repository: &Repository) -> Result<Vec<String>, GitError> {
     let configured = repository.config("init.defaultBranch")?;
     let mut names: Vec<String> = configured.into_iter().collect();

@@ -25,7 +25,6 @@ pub(super) struct AffectedStacks {
     pub(super) compared: BTreeSet<StackIndex>,
     /// The stacks for which functions may read a changed file.
     pub(super) reading: BTreeSet<StackIndex>,
-    /// The directories with changed configuration.
     pub(super) directories: BTreeSet<ProjectPath>,
     /// The changed configuration files behind links, including imported ones, with the targets of the links.
     pub(super) links: BTreeMap<ProjectPath, ProjectPath>,

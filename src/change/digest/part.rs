@@ -11,7 +11,6 @@ use crate::change::cause::InputLocation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PartDigest {
     pub(super) hash: [u8; 32],
-    /// Whether it has uncommitted changes.
     pub(super) is_dirty: bool,
 }
 

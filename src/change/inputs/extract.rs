@@ -57,7 +57,6 @@ pub(super) enum Dependency {
 /// A call of a module outside of the project, as written.
 pub(super) struct CallText {
     pub(super) name: Box<str>,
-    /// The constant part of the source.
     pub(super) source: Box<str>,
     /// Whether a part follows that only Terraform can evaluate.
     pub(super) is_open: bool,
@@ -260,7 +259,6 @@ pub(super) fn is_local(source: &str) -> bool {
     (starts || matches!(source, "." | "..")) && source.len() <= ProjectPath::MAX_BYTES
 }
 
-/// Returns the dependency of a function call.
 pub(super) fn read(name: &Name, arguments: &[Expr]) -> Option<Dependency> {
     let function = name.text.strip_prefix("core::").unwrap_or(&name.text);
     let is_set = function == "fileset";

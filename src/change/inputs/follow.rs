@@ -133,7 +133,6 @@ impl<'a> Links<'a> {
         way
     }
 
-    /// Returns whether there are links on the way to a path.
     pub(super) fn has_links(&self, path: &ProjectPath) -> bool {
         let text = path.as_str();
         let mut end = 0;

@@ -39,7 +39,6 @@ impl TriggerKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
     pub kind: TriggerKind,
-    /// The author's reason.
     pub reason: String,
     pub file: ProjectPath,
     pub state: FileState,

@@ -159,7 +159,6 @@ impl Apply<'_> {
         Ok(status)
     }
 
-    /// Ends an apply that has nothing to run.
     fn end_without_work(
         &self,
         mut verified: VerifiedPlan,

@@ -49,13 +49,11 @@ pub trait ApplyTerminal: RunTerminal {
     fn ask(&self, question: &str) -> Result<String>;
 }
 
-/// A plan to apply, with the flags.
 #[derive(Clone)]
 pub struct Apply<'a> {
     pub terminal: &'a dyn ApplyTerminal,
     pub notices: Notices,
     pub saved: &'a SavedPlan,
-    /// The tools' plans.
     pub archive: Option<&'a Archive>,
     /// Whether the plan comes from a file. If not, it was just made, after the safeguards were
     /// checked.

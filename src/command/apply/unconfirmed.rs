@@ -14,7 +14,6 @@ use crate::path::StackPath;
 use crate::printable::command_line;
 use crate::record::journal::run_folder;
 
-/// The file in the folder of a run.
 const FILE: &str = "followup.plan";
 
 /// Follow-ups without approval.
@@ -150,7 +149,6 @@ pub(super) fn plan_again(stacks: &[StackPath]) -> String {
     command_line(&words)
 }
 
-/// Returns the worse of two exit statuses.
 fn worse(status: ExitStatus, other: ExitStatus) -> ExitStatus {
     match status {
         ExitStatus::Success | ExitStatus::Run(0) => other,

@@ -33,7 +33,6 @@ pub(super) struct VerifiedPlan {
     pub(super) statuses: Option<StackStatuses>,
     /// The uncommitted files, if known.
     pub(super) uncommitted: Option<Vec<UncommittedFile>>,
-    /// The finished operations of the plan.
     pub(super) progress: DoneOperations,
     /// If the plan comes from a file: its progress according to runs on this machine.
     pub(super) applied: Option<PlanProgress>,
@@ -187,7 +186,6 @@ impl Apply<'_> {
         read.map(Some).map_err(unknown_progress)
     }
 
-    /// Returns whether the plan has removed stacks.
     fn removes(&self) -> bool {
         let mut entries = self.saved.plan.entries.iter();
         entries.any(|entry| entry.removed.is_some() && entry.blocked.is_none())

@@ -24,7 +24,6 @@ use crate::run::workflow::{
 };
 use crate::state::document::Document;
 
-/// The inputs of the prediction.
 struct FollowUpForecast<'a> {
     metadata: &'a [String],
     rollback: RollbackFlags,
@@ -146,7 +145,6 @@ impl Context {
         turns.collect()
     }
 
-    /// Returns the workflow that evaluates policies for the turns of an apply.
     fn follower_of_plan(
         &mut self,
         policies: LoadedPolicies,

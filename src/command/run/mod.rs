@@ -58,7 +58,6 @@ pub struct PreparedCommand {
     pub command: RunCommand,
 }
 
-/// The result of preparing a request.
 pub enum Prepared<T> {
     Run(T),
     Nothing(Box<NothingToRun>),
@@ -376,7 +375,6 @@ pub struct LockedRun {
     /// The turns of the work order, if it is a job of one.
     results: Option<Arc<OrderOutline>>,
     allow_concurrent: bool,
-    /// Whether it is a job of a work order.
     is_job: bool,
 }
 

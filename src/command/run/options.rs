@@ -32,7 +32,6 @@ pub struct RunOptions {
     pub allow_concurrent: bool,
     pub policies: PolicyOptions,
     pub rollback: RollbackFlags,
-    /// Whether changed stacks are selected.
     pub is_about_changes: bool,
     /// How long to wait for the state lock.
     pub lock_timeout: Duration,
@@ -44,7 +43,6 @@ pub struct RunOptions {
     pub disabled: Disabled,
 }
 
-/// The job of a work order that a run is.
 pub struct RunJob {
     pub order: OrderJob,
     /// What the state had of its stacks before the lock was taken, by stack.
@@ -59,11 +57,9 @@ pub struct ResumeOptions {
     pub allow_stale: bool,
 }
 
-/// The flags about policies.
 pub struct PolicyOptions {
     /// `None` if the project decides.
     pub mode: Option<PolicyRun>,
-    /// The command of follow-ups.
     pub followup: Option<String>,
     pub metadata: Vec<String>,
 }
@@ -100,7 +96,6 @@ pub(in crate::command) fn records_of<'s>(
 }
 
 impl PolicyOptions {
-    /// Returns the options that turn policies off.
     pub fn off() -> Self {
         PolicyOptions {
             mode: Some(PolicyRun::Off),

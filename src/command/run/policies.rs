@@ -33,7 +33,6 @@ const NOT_READ: &str =
 
 pub struct PreparedRunPolicies {
     prepared: PreparedPolicies,
-    /// The command of follow-ups.
     pub command: RunCommand,
 }
 
@@ -307,7 +306,6 @@ impl PreparedRunPolicies {
         Ok(())
     }
 
-    /// Adds the policies to a run that has begun.
     pub(super) fn follow(self, session: &mut RunSession<'_>) -> Result<()> {
         session.follow(self.prepared)
     }

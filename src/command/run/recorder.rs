@@ -170,7 +170,6 @@ fn check_stacks(
     context.refuse_rollbacks(document, stacks, flags)
 }
 
-/// Finds the commands that are recorded.
 struct Recorder {
     root: PathBuf,
     /// The action that the flags set for all commands.

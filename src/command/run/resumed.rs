@@ -29,7 +29,6 @@ use crate::run::settings::RunSettings;
 
 const MAX_NAMED: usize = 5;
 
-/// A run to resume, with its settings for the new run.
 pub struct Resumed {
     /// The rest of it.
     pub run: ResumedRun,
@@ -114,9 +113,7 @@ impl Resumed {
             settings: earlier_settings(options, header)?,
         }))
     }
-}
 
-impl Resumed {
     pub fn follow_ups(order: &WorkOrder, follow_ups: OpenFollowUps) -> Result<(Self, Claim)> {
         let OrderedTask::Command { words, eval, .. } = &order.task else {
             return Err(Error::refused("the work order has a plan"));

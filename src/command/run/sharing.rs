@@ -12,7 +12,6 @@ use crate::record::journal::Sharing;
 use crate::run::request::PreparedRun;
 use crate::run::sharing::{RunInputs, SharedInputs};
 
-/// The stacks of a run that passes on outputs.
 pub(super) struct SharingStacks {
     sharing: Sharing,
     stacks: Vec<StackIndex>,

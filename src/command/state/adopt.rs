@@ -112,7 +112,6 @@ fn note_upstream(context: &Context, document: &mut Document, existing: &Existing
     }
 }
 
-/// Returns the entries of stacks that match HEAD.
 fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<String, Entry>> {
     let no_commit = || {
         Error::refused("HEAD has no commit, which adopted stacks need")

@@ -52,7 +52,6 @@ pub(super) struct ExistingStack {
 
 /// The facts about stacks that are recorded without an apply.
 pub(super) struct ExistingStacks {
-    /// The run in which the tools were asked.
     pub(super) run: String,
     /// Those that have a driver, by path.
     pub(super) stacks: BTreeMap<StackPath, ExistingStack>,
@@ -148,7 +147,6 @@ impl ExistingStacks {
         Err(Error::refused(text).hint(hint))
     }
 
-    /// Stores the tools' answers.
     fn learn(&mut self, saved: &SavedPlan, asked: &AskedTools, paths: &[StackPath]) {
         self.run.clone_from(&asked.id);
         for path in paths {
@@ -275,7 +273,6 @@ fn planned(
     Ok((saved, asked))
 }
 
-/// Returns the facts in the configuration of stacks.
 fn unasked(context: &Context, stacks: &[StackIndex]) -> Result<ExistingStacks> {
     let mut existing = ExistingStacks {
         run: String::new(),

@@ -134,7 +134,6 @@ fn commit(context: &Context, revision: &str) -> Result<(Repository, CommitId)> {
     Ok((repository, commit))
 }
 
-/// A graph that is about to be recorded.
 struct ImportedGraph<'a> {
     graph: &'a CfnginGraph,
     /// The stacks of this project, by name.

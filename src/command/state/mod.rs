@@ -30,7 +30,6 @@ use crate::workspace::LocatedProject;
 
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Nothing is written.
     pub dry_run: bool,
     /// The reason, in the user's words.
     pub reason: Option<String>,
@@ -96,7 +95,6 @@ impl<'c> ProjectState<'c> {
         Ok(read.document)
     }
 
-    /// Checks that the document shares a stack with this project.
     fn check_stacks(&self, document: &Document) -> Result<()> {
         let mut document = document.clone();
         self.relocate(&mut document);
@@ -123,7 +121,6 @@ impl<'c> ProjectState<'c> {
         Ok(path.to_string())
     }
 
-    /// Returns the key of a recorded stack.
     fn recorded(&self, document: &Document, written: &str) -> Result<String> {
         let key = self.key(document, written)?;
         if document.stacks.contains_key(&key) {

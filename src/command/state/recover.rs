@@ -132,7 +132,6 @@ pub fn recover(
     ))
 }
 
-/// Returns the records that a run has kept on this machine.
 fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, RunChanges)> {
     let failed = "no runs can be read";
     let folder = GuardedFolder::find(&state.context.project.root).context(failed)?;

@@ -39,7 +39,6 @@ impl Program {
         Ok(files)
     }
 
-    /// Lists the files of the project in a commit.
     fn list(
         &self,
         commit: &CommitId,

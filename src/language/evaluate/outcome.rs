@@ -6,7 +6,6 @@ use crate::source::Span;
 
 pub type EvalResult<T = Value> = std::result::Result<T, NoValue>;
 
-/// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoValue {
     Wrong(Box<Diagnostic>),

@@ -274,9 +274,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         turn.attempt.is_work = Some(is_work);
         Ok(is_work)
     }
-}
 
-impl ApplyDirector<'_, '_> {
     /// Evaluates the inputs of a stack, once its turn has read all outputs for them.
     fn set_variables(&mut self, step: &UpcomingStep<'_>) -> Result<(), Failure> {
         let turn = &mut self.turns[step.index.get()];

@@ -141,9 +141,7 @@ impl<'p> ApplyTurn<'p> {
             is_recreated: false,
         }
     }
-}
 
-impl ApplyTurn<'_> {
     pub(super) fn answer(&self, has_changes: bool) -> Result<DriverAnswer, String> {
         let driver = &self.stack.driver;
         let answer = answer(

@@ -18,11 +18,11 @@ pub enum Removed {
         file: String,
         /// From 1.
         line: usize,
-        /// Whether its resources are destroyed or kept.
         destroys: bool,
     },
-    /// Another generation of the stack replaces it.
-    Replaced { by: Generation },
+    Replaced {
+        by: Generation,
+    },
     /// A generation that was never finished.
     Unfinished,
     /// HEAD lacks it, but it may be another stack now, or be on the default branch: blocked.

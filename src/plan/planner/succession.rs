@@ -239,7 +239,6 @@ impl<'a> GenerationUsers<'a> {
         is_read || is_none
     }
 
-    /// Returns whether a removed stack other than the old generation is kept.
     fn is_kept(&self, removals: &Removals<'_>, old: &Removal<'_>, key: &str) -> bool {
         let is_own = StackPath::parse(key).is_some_and(|path| path.current() == old.path.current());
         let mut all = removals.all.iter();

@@ -7,7 +7,6 @@ use crate::printable::printable;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stale {
-    /// It was made for another project.
     Project {
         planned: String,
         now: String,
@@ -33,10 +32,8 @@ pub enum Stale {
     Before(StackPath, Option<StackPath>),
     /// Part of the environment differs, by name.
     Environment(StackPath, String),
-    /// Its tool has another version.
     Version {
         stack: StackPath,
-        /// The tool with the version that has planned.
         planned: String,
         now: String,
     },

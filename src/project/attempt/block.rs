@@ -143,7 +143,6 @@ pub(crate) fn retry(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Arc
     }))
 }
 
-/// Converts a value to a whole number in a range.
 pub(crate) fn whole_number(value: &Value, from: u32, to: u32) -> Option<u32> {
     let Value::Number(_) = value else {
         return None;

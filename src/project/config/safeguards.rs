@@ -20,7 +20,6 @@ pub enum Safeguard {
 }
 
 impl Safeguard {
-    /// Returns the name that users know.
     pub fn name(self) -> &'static str {
         match self {
             Safeguard::GitUntracked => SafeguardKeyword::GitUntracked.name(),

@@ -55,7 +55,6 @@ pub(crate) enum BlockPlace {
 /// The rules of the `lifecycle` blocks of one place, while they are read.
 pub(crate) struct LifecycleReader<'a> {
     place: BlockPlace,
-    /// The directory that the place belongs to.
     directory: &'a ProjectPath,
     names: &'a dyn Namespaces,
     lifecycle: Lifecycle,

@@ -53,9 +53,7 @@ impl IgnoredChanges {
             }
         }
     }
-}
 
-impl IgnoredChanges {
     /// Returns whether a variable of the stack's environment is left out.
     pub fn leaves_out_variable(&self, name: &str) -> bool {
         self.leaves_out(|it| matches!(it, IgnoredInput::Variable(variable) if variable == name))

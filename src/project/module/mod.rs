@@ -171,7 +171,6 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
     })
 }
 
-/// Returns a text that the block must have.
 fn required(
     block: &Block,
     name: &'static str,

@@ -44,7 +44,6 @@ use crate::project::lifecycle::STACKS;
 use crate::project::stack::{Stack, StackIndex, no_each};
 use crate::source::Span;
 
-/// The namespaces that all stacks of a project share.
 pub struct ProjectNamespaces<'p> {
     basis: NamespaceInputs<'p>,
     scopes: GlobalScopes<'p>,

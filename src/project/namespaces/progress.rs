@@ -30,7 +30,6 @@ pub(super) struct EvaluatedValue<'p> {
 pub enum Used<'p> {
     /// A global or a `let`, and its inputs.
     Value(Definition<'p>, Rc<[Used<'p>]>),
-    /// A file that a function looked at.
     File(FileRead, Span),
     Generation(StackIndex, Span),
 }

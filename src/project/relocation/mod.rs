@@ -23,7 +23,6 @@ pub(crate) const MOVED: &str = "moved";
 /// The block for removed stacks.
 pub(crate) const REMOVED: &str = "removed";
 
-/// The kind of a block, for messages.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
@@ -68,7 +67,6 @@ impl Kind {
     }
 }
 
-/// Resolves a path that was written in a file of this directory.
 fn located(
     attribute: &Attribute,
     written: &str,

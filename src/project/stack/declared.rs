@@ -70,7 +70,6 @@ fn one_too_many(first: &Block, second: &Block, is_own: bool) -> Diagnostic {
         .help("merge the two blocks, or move one to a directory of its own")
 }
 
-/// Merges another block of the same stack into a block.
 fn merged(shared: &Block, own: &Block, problems: &mut Vec<Diagnostic>) -> Block {
     let mut block = shared.clone();
     block.labels.extend(own.labels.iter().cloned());

@@ -11,7 +11,6 @@ use crate::path::InstanceKey;
 use crate::project::blocks::{elements, value};
 use crate::source::Span;
 
-/// One of the stacks that a block declares.
 pub(super) struct Instance {
     pub(super) key: InstanceKey,
     /// The value of `each`: an object of `key` and `value`.
@@ -57,7 +56,6 @@ pub(super) fn instances(
     (problems.len() == before).then_some(keys.instances)
 }
 
-/// The keys so far.
 #[derive(Default)]
 struct Keys {
     instances: Vec<Instance>,

@@ -77,7 +77,6 @@ pub struct Stack {
 pub struct AttributeRead {
     pub attribute: Name,
     pub read: FileRead,
-    /// The name of the function in the call.
     pub function: Span,
 }
 

@@ -54,7 +54,6 @@ pub enum Event {
         stack: String,
         attempt: u32,
     },
-    /// A further step is about to start.
     StepStarted {
         stack: String,
     },
@@ -94,7 +93,6 @@ pub enum Event {
     },
     /// The result of a stack is known.
     Ended(EndedTurnRecord),
-    /// Policies answered to it.
     Evaluated(EvaluatedRecord),
     Finished(Finished),
     /// An unknown kind, with all its fields.

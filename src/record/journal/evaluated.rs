@@ -53,7 +53,6 @@ pub struct FollowRecord {
 /// A requested follow-up that does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedRecord {
-    /// The name that the policies gave.
     pub name: String,
     pub policies: Vec<String>,
     /// The reason: `unknown`, `excluded`, or the setting with the limit.
@@ -66,7 +65,6 @@ pub struct DroppedRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonRecord {
     pub policies: Vec<String>,
-    /// The stack of the turn that it follows.
     pub stack: String,
     /// The run of that turn, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,6 @@ pub(super) struct FailedTurn {
     pub(super) ended: EndedTurnRecord,
     pub(super) at: Timestamp,
     pub(super) operation: Option<String>,
-    /// Whether its policies requested a retry.
     is_retried: bool,
 }
 

@@ -81,7 +81,6 @@ impl ProjectLock {
         !matches!(looked, Ok(None))
     }
 
-    /// Tries to get the lock.
     pub fn lock(place: &GuardedFolder, holder: &LockHolder) -> Result<Locking, Unusable> {
         let options = &mut OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);

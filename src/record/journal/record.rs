@@ -71,7 +71,6 @@ pub struct StackRecord {
     pub operation: Option<String>,
     /// When it ended, if it has.
     pub ended_at: Option<Timestamp>,
-    /// The attempts that were begun, in this order.
     pub attempts: Vec<AttemptRecord>,
     /// The turn that [`Self::state`] describes.
     turn: Option<u32>,

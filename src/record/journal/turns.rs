@@ -41,7 +41,6 @@ pub enum TurnOutcome {
     Skipped,
 }
 
-/// Returns the turns that a run begins with.
 pub(super) fn turns_of(header: &Header) -> Vec<TurnRecord> {
     let policies = header.policies.as_ref();
     let of_earlier = || policies.map_or(&[][..], |policies| &policies.turns);

@@ -10,7 +10,6 @@ use super::entry::JournalEntry;
 use super::header::Header;
 use crate::folder::{GuardedFolder, Unusable, failed};
 
-/// The file in the folder of a run.
 pub(super) const FILE: &str = "journal.jsonl";
 
 /// The name of the file until it has its header: a run that is killed before that has never begun.

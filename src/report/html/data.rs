@@ -138,7 +138,6 @@ fn attempt_data(run: &ShownRun, attempt: &AttemptRecord, log: Option<&LogFile<'_
     }
 }
 
-/// Returns the result of a run in one line.
 pub(super) fn headline(run: &ShownRun) -> String {
     let record = &run.record;
     let (counts, total) = (record.counts(), record.stacks.len());

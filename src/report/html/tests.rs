@@ -73,7 +73,6 @@ fn scripts(page: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// Returns the content of the element with an id.
 fn data(page: &str, id: &str) -> Value {
     let attributes = format!(" type=\"application/json\" id=\"{id}\"");
     let scripts = scripts(page);

@@ -67,7 +67,6 @@ pub(super) fn write_markdown(
     out.write_all(fit(&RunPage::new(run, logs), limit).as_bytes())
 }
 
-/// The content of the report.
 struct RunPage<'a> {
     headline: String,
     /// A line that counts what the table leaves out.

@@ -38,7 +38,6 @@ struct PlanJson<'a> {
     relaxed: &'a [RelaxedConstraint],
     failed: Vec<FailedJson<'a>>,
     without_driver: usize,
-    /// The numbers of the summary.
     totals: Totals,
     /// Counts of stacks in the state that are neither in this commit nor in the plan.
     removals: UnplannedRemovals,
@@ -93,7 +92,6 @@ struct EntryJson<'a> {
     blocked: Option<&'a str>,
     /// The stacks and outputs that replace it if they change during the apply.
     replaced_if: &'a [String],
-    /// The inputs whose mocks it was planned with.
     mocked_inputs: &'a [String],
     changes: Option<ChangeCounts>,
     resources: Vec<ResourceJson<'a>>,

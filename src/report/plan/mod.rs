@@ -138,7 +138,6 @@ fn reason(entry: &PlanEntry) -> String {
     text
 }
 
-/// Names the stacks that an entry waits for.
 fn named(entry: &PlanEntry) -> String {
     let WorkBefore { stacks, has_more } = &entry.after;
     let first = stacks.iter().take(MAX_NAMED);

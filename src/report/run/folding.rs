@@ -9,9 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldingStyle {
     None,
-    /// GitHub Actions.
     GitHub,
-    /// GitLab CI.
     GitLab,
     Azure,
     Buildkite,

@@ -20,7 +20,6 @@ pub struct Progress {
     jobs: NonZeroUsize,
     total: usize,
     failed: usize,
-    /// The running turns, with their start times.
     running: BTreeMap<TurnIndex, Instant>,
     /// The turns that have not started.
     waiting: HashSet<TurnIndex>,

@@ -63,7 +63,6 @@ impl Filter {
         }
     }
 
-    /// Returns whether the stream leads to a terminal.
     pub fn is_for_terminal(&self) -> bool {
         matches!(self, Filter::Terminal(_))
     }

@@ -176,7 +176,6 @@ impl<'a> RunText<'a> {
         format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}{changes}")
     }
 
-    /// Returns the line for a failed attempt that is retried.
     pub fn attempt_failed(
         self,
         turn: TurnIndex,

@@ -54,7 +54,6 @@ impl StreamWriter {
         }
     }
 
-    /// Ends the output of a command.
     fn end_text(&mut self) {
         let end = self.filter.end();
         let was_at_line_start = self.is_at_line_start;
@@ -62,7 +61,6 @@ impl StreamWriter {
         self.is_at_line_start = was_at_line_start;
     }
 
-    /// Ends a line that was left open.
     fn end_line(&mut self) {
         if !self.is_at_line_start {
             self.write(b"\n");

@@ -30,7 +30,6 @@ struct RunCauses<'a> {
     last: HashMap<&'a str, u32>,
 }
 
-/// The request for a turn.
 struct Asked<'a> {
     evaluated: &'a EvaluatedTurn,
     policies: &'a [String],
@@ -38,7 +37,6 @@ struct Asked<'a> {
     run: usize,
 }
 
-/// A turn that followed another one.
 #[derive(Debug, Serialize)]
 pub(in crate::report) struct Followed<'a> {
     /// Which turn of its stack it is, from 1.

@@ -76,7 +76,6 @@ struct RunJson<'a> {
     /// What stopped the run before its end.
     stops: &'a [Stop],
     stacks: Vec<StackRecordJson<'a>>,
-    /// The answers of policies.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     evaluated: &'a [EvaluatedTurn],
 }

@@ -55,7 +55,6 @@ struct StoryJson<'a> {
     /// The lifecycle rules, if any is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     lifecycle: Option<RulesJson<'a>>,
-    /// The names of the policies that are attached to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     policies: Vec<&'a str>,
     /// The policies that ask for it when other stacks end.

@@ -24,7 +24,6 @@ use crate::run::evaluated::TurnState;
 use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
 
-/// An explained stack.
 pub struct Story<'a> {
     pub question: &'a WhyQuestion<'a>,
     pub why: &'a Why,
@@ -34,7 +33,6 @@ pub struct Story<'a> {
     pub ignored_variables: &'a [Use],
     /// The references to files whose paths cannot be determined.
     pub unknown_paths: &'a [Use],
-    /// The policies that are attached to the stack.
     pub policies: Vec<&'a PolicyBlock>,
     /// The policies that ask for the stack when others end.
     pub starters: &'a [PolicyStarter],

@@ -29,7 +29,6 @@ pub(super) struct TurnStage {
     pub(super) attempt_begun: Instant,
     /// The latest step of that attempt.
     pub(super) step: usize,
-    /// Whether a step of that attempt has been started.
     pub(super) has_started: bool,
     pub(super) has_command: bool,
     /// The latest changes that a step of that attempt reported.

@@ -60,7 +60,6 @@ impl Task {
 
 /// Receives the output of one attempt, in a thread of its own.
 pub trait Recorder: Send {
-    /// Returns the file that stores it.
     fn log(&self) -> &Path;
 
     /// Takes the next bytes of a stream.

@@ -46,7 +46,6 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct OutputKeeper {
     command: Vec<OsString>,
     socket: Option<Socket>,
-    /// The number of the latest output.
     latest: u64,
 }
 

@@ -154,7 +154,6 @@ pub struct Settlement {
     pub evaluated: Option<Arc<TurnEvaluation>>,
 }
 
-/// A turn to add to a run in progress.
 pub struct AddedTurn {
     pub turn: Turn,
     pub attempts: Attempts,
@@ -229,7 +228,6 @@ pub trait Control {
     fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool;
 }
 
-/// Reports the end of a step to the loop.
 #[derive(Debug)]
 pub struct StepReporter {
     sender: Sender<Message>,
@@ -239,11 +237,8 @@ pub struct StepReporter {
 }
 
 pub struct StepEnd {
-    /// Whether it succeeded, or how it failed.
     pub result: Result<(), Failure>,
-    /// The changes that its output reports.
     pub changes: Option<ChangeSummary>,
-    /// Whether its output justifies a retry.
     pub output_matches: bool,
     /// Why some of its output was lost, if any was.
     pub output_lost: Option<String>,

@@ -209,7 +209,6 @@ fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> 
     Ok(all)
 }
 
-/// The work that is left of an earlier run.
 pub struct ResumedRun {
     pub run: String,
     /// The stacks that have not succeeded, in the sequence of that run.
@@ -283,7 +282,6 @@ impl ResumedRun {
         self.undone.len()
     }
 
-    /// Returns the stacks to run.
     pub fn selection(&self) -> Selection {
         Selection::recorded(self.sequence())
     }

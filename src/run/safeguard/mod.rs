@@ -41,7 +41,6 @@ impl Disabled {
         Ok(Disabled(listed))
     }
 
-    /// Returns whether the user turns a safeguard off.
     pub fn is_off(&self, safeguard: Safeguard) -> bool {
         switch(&self.0, safeguard) == Some(false)
     }
@@ -51,7 +50,6 @@ impl Disabled {
         self.0.contains(&SafeguardKeyword::None)
     }
 
-    /// Returns whether the user turns a safeguard on.
     pub fn is_on(&self, safeguard: Safeguard) -> bool {
         switch(&self.0, safeguard) == Some(true)
     }

@@ -104,7 +104,6 @@ struct Entry {
     holds: Vec<(TurnIndex, bool)>,
 }
 
-/// The progress of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Waiting,

@@ -13,7 +13,6 @@ use serde::Deserialize;
 
 use crate::record::logs::Stream;
 
-/// The changes that a command reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChangeSummary {
     pub has_changes: bool,
@@ -64,7 +63,6 @@ impl ChangeSummary {
 /// A longer line is not a summary, or cannot be recognized as one.
 const LONGEST_LINE: usize = 16 << 10;
 
-/// Finds the summary in the output of an attempt.
 #[derive(Debug, Default)]
 pub struct SummaryFinder {
     /// The unfinished line of each stream.

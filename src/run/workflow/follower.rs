@@ -116,7 +116,6 @@ impl Follower {
         !self.attached[stack.get()].is_empty()
     }
 
-    /// Notes the progress of a turn.
     pub fn reaches(&mut self, position: usize, state: TurnState) {
         self.workflow.reaches(position, state, now());
         self.tell_turn(position);

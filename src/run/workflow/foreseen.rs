@@ -17,11 +17,9 @@ pub struct ForeseenRun {
     pub evaluated: Vec<TurnEvaluation>,
 }
 
-/// A turn that a run would have.
 #[derive(Debug)]
 pub struct ForeseenTurn {
     pub number: TurnIndex,
-    /// The turn before it starts.
     pub turn: WorkflowTurn,
     /// The stack of the turn that it follows, if it follows one.
     pub after: Option<StackPath>,

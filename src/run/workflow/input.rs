@@ -193,7 +193,6 @@ impl StackInput {
         self.state = state.word();
     }
 
-    /// Sets the commit that was applied last.
     pub fn set_tracked_commit(&mut self, commit: CommitInput) {
         self.tracked_commit = commit;
     }

@@ -156,7 +156,6 @@ pub struct Workflow {
     names: StackNames,
     settings: PolicySettings,
     turns: Vec<WorkflowTurn>,
-    /// How many of them are of earlier runs.
     n_earlier: usize,
     /// The positions of the turns of each stack, in order.
     by_path: HashMap<StackPath, Vec<usize>>,
@@ -229,7 +228,6 @@ impl Workflow {
         (run.to_owned(), u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Notes the progress of a turn.
     pub fn reaches(&mut self, position: usize, state: TurnState, at: u64) {
         let turn = &mut self.turns[position];
         let was_counted = turn.is_counted();
@@ -241,7 +239,6 @@ impl Workflow {
         }
     }
 
-    /// Notes further facts of a turn.
     pub fn learn(&mut self, position: usize, facts: TurnFacts) {
         self.turns[position].facts = facts;
     }

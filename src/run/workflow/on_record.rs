@@ -10,7 +10,6 @@ const RUN_TIMED_OUT: &str = "run-timed-out";
 /// The recorded state of a stack, as policies see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedStack {
-    /// How its last turn ended.
     pub state: TurnState,
     /// Whether it has been applied, and not only tried to be.
     pub is_applied: bool,

@@ -22,9 +22,7 @@ impl Graph {
             n_stacks: stacks.len(),
         }
     }
-}
 
-impl Graph {
     /// Returns the graph of the data that stacks use of each other, as far as it was looked for.
     pub fn of_data(stacks: &Stacks) -> Self {
         let references = References::of_data(stacks);

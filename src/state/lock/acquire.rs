@@ -40,7 +40,6 @@ pub struct LockApplication<'a> {
     pub note: &'a dyn Fn(WaitReason<'_>),
 }
 
-/// Why a run waits.
 #[derive(Debug)]
 pub enum WaitReason<'a> {
     /// Another run holds the lock.
@@ -138,7 +137,6 @@ pub fn lock(
     }
 }
 
-/// The result of an attempt to take the lock.
 enum Attempt {
     Locked(Box<Locked>),
     /// The lock is free, and so many others are first.
@@ -155,7 +153,6 @@ enum HeldBy {
     Version(Version),
 }
 
-/// A run that is taking the lock.
 struct Acquisition<'a> {
     backend: &'a Backend,
     application: &'a LockApplication<'a>,

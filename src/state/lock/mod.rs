@@ -35,7 +35,6 @@ const GRACE: Duration = Duration::from_secs(1);
 /// The name of a forced unlock in the history.
 const UNLOCK: &str = "unlock";
 
-/// A lock of another run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockConflict {
     /// The lock; `None` while its holder is taking or freeing it.

@@ -44,7 +44,6 @@ impl From<StoreError> for UnlockError {
     }
 }
 
-/// How a lock is taken away.
 #[derive(Debug, Clone)]
 pub struct Unlocking {
     pub code: String,
@@ -52,11 +51,9 @@ pub struct Unlocking {
     pub force: bool,
     /// Why, in the user's words.
     pub reason: Option<String>,
-    /// Nothing is written.
     pub dry_run: bool,
 }
 
-/// A lock that was taken away.
 pub struct RemovedLock {
     pub lock: Lock,
     /// The document without it.

@@ -85,10 +85,8 @@ pub enum PutError {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {doing} `{address}`: {problem}")]
 pub struct StoreError {
-    /// The attempted operation.
     pub doing: &'static str,
     pub address: String,
-    /// Why it failed.
     pub problem: String,
     pub failure: StoreFailure,
 }

@@ -32,7 +32,6 @@ pub(super) struct ChangeContext<'a> {
 }
 
 impl Change {
-    /// Returns the new entry of a stack.
     pub(super) fn entry(self, known: &ChangeContext<'_>) -> Option<Entry> {
         match self {
             Change::Put(mut entry) => {

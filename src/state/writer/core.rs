@@ -51,7 +51,6 @@ pub struct Core {
     /// Whether a request is under way.
     is_busy: bool,
     is_fold_due: bool,
-    /// When the last request began.
     last_write: Option<Moment>,
     /// When the last successful heartbeat was sent.
     sure: Moment,
@@ -194,7 +193,6 @@ impl Core {
         self.end = Some(RunEnd { reason });
     }
 
-    /// Returns whether the run has ended.
     pub fn is_finishing(&self) -> bool {
         self.end.is_some()
     }

@@ -112,7 +112,6 @@ enum Message {
     Change(String, Change, u64),
     /// The question whether the lock is still held, from the run.
     Renew(u64),
-    /// The end of the run.
     Finish(Option<String>),
     /// From the backend.
     Answer(Box<WriterAnswer>),
@@ -190,7 +189,6 @@ impl StateWriter {
     }
 }
 
-/// Sends requests, one at a time.
 fn ask(backend: &Backend, due: &Receiver<WriterRequest>, answers: &Outbox) {
     for request in due {
         let answer = request.make(backend);

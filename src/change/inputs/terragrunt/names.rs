@@ -223,7 +223,6 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
         includes.filter_map(file).collect()
     }
 
-    /// Returns the file that a path in this file names.
     fn existing(&self, path: &str) -> Option<ProjectPath> {
         let places = self.bases();
         let mut places = places.filter_map(|base| self.units.locate(path, base));

@@ -156,7 +156,6 @@ impl<'t, 'a> Units<'t, 'a> {
         places.flatten()
     }
 
-    /// Returns whether anything exists at a place.
     pub(super) fn exists(&self, path: &ProjectPath) -> bool {
         let known = self.parents.read().expect("no task panics");
         if let Some(&exists) = known.get(path) {

@@ -31,7 +31,6 @@ fn resources(lines: &str) -> Vec<ResourceChange> {
     lines.map(resource).collect()
 }
 
-/// Splits a row of a table.
 fn cells<const N: usize>(row: &str) -> [&str; N] {
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     cells.try_into().unwrap()

@@ -197,7 +197,6 @@ fn checked_key(values: &mut Values<'_>, path: &str, key: &str) -> Option<String>
     }
 }
 
-/// Checks that the connection is encrypted.
 fn checked_endpoint(values: &mut Values<'_>, endpoint: String) -> Option<String> {
     let (scheme, rest) = endpoint.split_once("://").unwrap_or_default();
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

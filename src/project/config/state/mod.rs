@@ -306,7 +306,6 @@ fn lock_expires(values: &mut Values<'_>) -> Option<Duration> {
 const NAME_HELP: &str =
     "use letters, digits, `-` and `_`, at most 64, the first a letter or a digit";
 
-/// Returns the problem with the name of a project or a namespace.
 fn name_problem(name: &str) -> Option<&'static str> {
     let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match name.as_bytes() {

@@ -46,7 +46,6 @@ impl fmt::Debug for AwsProgram {
     }
 }
 
-/// Why there are no credentials.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoCredentials {
     /// A profile is named, and gives none.
@@ -96,7 +95,6 @@ pub(super) fn profile_of_environment() -> Option<String> {
     }
 }
 
-/// Returns whether the environment has credentials for S3, or a source of them.
 pub(super) fn are_in_environment() -> bool {
     let has = |names: &[&str]| names.iter().all(|name| variable(name).is_some());
     has(&["AWS_ACCESS_KEY_ID"])

@@ -48,7 +48,6 @@ const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "InvalidBucke
 /// The codes of a store that is at odds about a write with one at the same time. The condition may hold.
 const CONFLICT: [&str; 2] = ["ConditionalRequestConflict", "OperationAborted"];
 
-/// Objects in a bucket.
 struct RemoteStore {
     store: Arc<dyn ObjectStore>,
     /// The same store for buckets that refuse objects without a checksum, as those with Object Lock do.
@@ -277,7 +276,6 @@ impl RemoteStore {
         }
     }
 
-    /// Waits for the answer to a request.
     fn request<T>(
         &self,
         request: impl Future<Output = object_store::Result<T>>,
