@@ -1,4 +1,5 @@
-//! The module calls of stacks and of the local modules that they use, for modules outside of the project.
+//! What the files of Terraform and Terragrunt call: modules outside of the project, modules in it, and the
+//! units of Terragrunt.
 //!
 //! This module does not know the versions of modules or what a source means.
 
@@ -7,12 +8,12 @@ use std::collections::BTreeMap;
 use super::call::{FoundCall, ModuleCall};
 use super::cause::Location;
 use super::error::ChangeError;
-use super::files::ChangedFiles;
-use super::inputs::{self, InputProblems, Tree};
+use super::inputs;
+use super::unit::TerragruntUnit;
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
 use crate::project::stack::StackIndex;
-use crate::project::{self, Problems, Project};
+use crate::project::{Problems, Project};
 
 /// Returns the wanted calls of each stack, nearest first. Stacks without any are left out. Adds
 /// warnings to `problems`. Fails if no thread can be started.
@@ -22,15 +23,11 @@ pub fn calls_of(
     is_wanted: impl Fn(&ModuleCall) -> bool + Sync,
     problems: &mut Problems,
 ) -> Result<BTreeMap<StackIndex, Vec<FoundCall>>, ChangeError> {
-    let nothing = ChangedFiles::default();
-    let input_problems = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, &nothing, &input_problems).taking_calls();
     let terragrunt = project.settings.terragrunt;
-    let find = || inputs::calls(&tree, &project.stacks, terragrunt, &is_wanted);
-    let found = project::pool()?.install(find);
-    drop(tree);
-    input_problems.add_to(problems)?;
-    Ok(found)
+    inputs::walk_present(project, listing, problems, |tree| {
+        let tree = tree.taking_calls();
+        inputs::calls(&tree, &project.stacks, terragrunt, &is_wanted)
+    })
 }
 
 /// Returns the directories that the Terraform files of other directories call as modules, each with
@@ -42,11 +39,20 @@ pub fn called_modules(
     directories: &[ProjectPath],
     problems: &mut Problems,
 ) -> Result<BTreeMap<ProjectPath, Location>, ChangeError> {
-    let nothing = ChangedFiles::default();
-    let input_problems = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, &nothing, &input_problems);
-    let called = project::pool()?.install(|| inputs::called_modules(&tree, directories));
-    drop(tree);
-    input_problems.add_to(problems)?;
-    Ok(called)
+    inputs::walk_present(project, listing, problems, |tree| {
+        inputs::called_modules(&tree, directories)
+    })
+}
+
+/// Reads the Terragrunt files of some directories. Adds warnings to `problems`. Fails if a file
+/// cannot be read, or no thread can be started.
+pub fn terragrunt_units(
+    project: &Project,
+    listing: &Listing,
+    directories: &[ProjectPath],
+    problems: &mut Problems,
+) -> Result<Vec<TerragruntUnit>, ChangeError> {
+    inputs::walk_present(project, listing, problems, |tree| {
+        inputs::units(&tree.finding_data(), directories)
+    })
 }

@@ -6,14 +6,13 @@ use std::collections::HashMap;
 
 use super::code_use::UsedPlace;
 use super::error::ChangeError;
-use super::files::ChangedFiles;
-use super::inputs::{self, InputProblems, Tree};
+use super::inputs;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
 use crate::project::config::OrderFrom;
 use crate::project::discover::Listing;
 use crate::project::stack::{DataKind, StackIndex, StackUse, Stacks};
-use crate::project::{self, Problems, Project};
+use crate::project::{Problems, Project};
 use crate::source::{FileId, SourceFile, Span};
 
 /// Adds to each stack the stacks whose data its Terraform and Terragrunt files use. `order_from`
@@ -30,14 +29,10 @@ pub fn add_code_uses(
         terragrunt: (all || order_from.terragrunt) && project.settings.terragrunt,
         remote_state: all || order_from.remote_state,
     };
-    let nothing = ChangedFiles::default();
-    let input_problems = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, &nothing, &input_problems).finding_data();
     let directories = directories(&project.stacks);
-    let found = project::pool()?.install(|| inputs::data(&tree, &directories, wanted));
-    drop(tree);
-    input_problems.add_to(problems)?;
-
+    let found = inputs::walk_present(project, listing, problems, |tree| {
+        inputs::data(&tree.finding_data(), &directories, wanted)
+    })?;
     let mut by_backend: HashMap<&str, Vec<&ProjectPath>> = HashMap::new();
     for (directory, data) in directories.iter().zip(&found) {
         if let Some(backend) = &data.backend {

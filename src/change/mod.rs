@@ -35,7 +35,6 @@ mod triggers;
 mod unchanged;
 mod uncounted;
 mod unit;
-mod units;
 
 pub use applied::{
     CommitRange, Deletion, Difference, EntryIndex, MissingStack, MoveConflict, NoProof, Pending,
@@ -45,7 +44,7 @@ pub use applied::{
 };
 pub use baseline::{AppliedBase, Baseline, ChangeBase};
 pub use call::{CallVersion, FoundCall, ModuleCall};
-pub use calls::{called_modules, calls_of};
+pub use calls::{called_modules, calls_of, terragrunt_units};
 pub use cause::{
     ChangeCause, Ignored, Input, InputLocation, Location, SwitchedOff, UncountedChange, Use,
     UseKind, WhyUncounted,
@@ -62,4 +61,3 @@ pub use present::{CurrentProject, UncommittedChanges};
 pub use rollback::{MissingCommit, Rollback, rollbacks};
 pub use uncounted::{CountedStates, UncountedFiles};
 pub use unit::{TerragruntUnit, UnitDependency, UnitTarget};
-pub use units::terragrunt_units;

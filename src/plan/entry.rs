@@ -3,17 +3,11 @@
 //! The state decides whether a tool must be asked; the tool's answer decides the rest. This module
 //! calls no tool and does not know the order.
 
-mod ignored;
-mod mode;
 mod reason;
-mod removed;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::ignored::IgnoredInputs;
-pub use self::mode::PlanMode;
-pub use self::reason::{PlanReason, ReasonSource};
-pub use self::removed::Removed;
+pub use self::reason::{IgnoredInputs, PlanReason, ReasonSource, Removed};
 use crate::change::{Pending, StackStatus, part_label};
 use crate::driver::{ChangeCounts, Driver, DriverAction, DriverAnswer, PlanKind, ResourceChange};
 use crate::path::{Generation, StackPath};
@@ -517,6 +511,34 @@ pub fn allowed(
         asked: asked.word(),
         hint,
     })
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlanMode {
+    #[default]
+    Normal,
+    Destroy,
+    /// To show or accept drift; nothing else changes.
+    RefreshOnly,
+}
+
+impl PlanMode {
+    pub fn of_flags(destroy: bool, refresh_only: bool) -> Self {
+        match (destroy, refresh_only) {
+            (true, _) => PlanMode::Destroy,
+            (_, true) => PlanMode::RefreshOnly,
+            _ => PlanMode::Normal,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            PlanMode::Normal => "normal",
+            PlanMode::Destroy => "destroy",
+            PlanMode::RefreshOnly => "refresh-only",
+        }
+    }
 }
 
 #[cfg(test)]

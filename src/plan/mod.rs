@@ -11,12 +11,10 @@ pub mod code;
 mod commands;
 pub mod commit_code;
 mod conditions;
-pub mod create_before_destroy;
 mod destroy_order;
 pub mod entry;
 mod environment;
 pub mod facts;
-mod followups;
 pub mod inputs;
 mod left_behind;
 pub mod order;
@@ -45,12 +43,12 @@ pub use self::commands::{CannotAsk, HiddenOption, PLAN_FILE};
 pub use self::conditions::{WorkBefore, conditions};
 pub use self::destroy_order::DestroyingRun;
 pub use self::environment::{EnvironmentSource, PlannedStack, SavedEnvironment};
-pub use self::followups::{FailedPolicies, PlannedFollowUp, PlannedFollowUps};
 pub use self::left_behind::{DestroyOutcome, LeftBehind, left_behind};
 pub use self::planned::{
     FailedAsk, Outlook, Plan, PlannedOperation, PlannedOrder, RelaxedConstraint, RelaxedEffect,
     RequestedOptions, UnplannedRemovals,
 };
+pub use self::planned::{FailedPolicies, PlannedFollowUp, PlannedFollowUps};
 pub use self::rows::PlanRow;
 pub use self::same_command::DestroyCommand;
 pub use self::saved::{SavedPlan, SavedPlanError, SavedPolicies, SavedProject, SavedStack};

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{PlanEntry, PlanMode, PlannedAction, Removed};
-use super::followups::PlannedFollowUps;
 use crate::change::AppliedBase;
 use crate::path::StackPath;
 use crate::plan::checks::FailedCondition;
@@ -14,6 +13,7 @@ use crate::plan::order::{
 };
 use crate::project::Project;
 use crate::project::stack::StackIndex;
+use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 use crate::run::schedule::OnError;
 use crate::run::turn::{Operation, TurnIndex};
 use crate::selection::graph::{Graph, Precedence};
@@ -398,4 +398,40 @@ impl Plan {
             .iter()
             .filter(|entry| entry.blocked.is_some() && entry.removed != Some(Removed::Unproven))
     }
+}
+
+/// The follow-ups of an apply if all its turns succeed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedFollowUps {
+    /// The added turns, in the sequence of a serial run.
+    pub turns: Vec<PlannedFollowUp>,
+    /// Errors of policies, and requested stacks that cannot run as follow-ups.
+    pub problems: Vec<PolicyProblem>,
+    /// Stacks whose follow-ups may differ because their changes are known only during the apply.
+    pub uncertain: Vec<StackPath>,
+}
+
+impl PlannedFollowUps {
+    /// Fails if policies would fail the apply.
+    pub fn check(&self) -> Result<(), FailedPolicies> {
+        let is_error = |it: &PolicyProblem| it.severity == ProblemSeverity::Error;
+        if self.problems.iter().any(is_error) {
+            return Err(FailedPolicies);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a policy failed or a limit is exceeded: an apply of this plan would end with status 1")]
+pub struct FailedPolicies;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedFollowUp {
+    pub stack: StackPath,
+    pub policies: Vec<String>,
+    pub after: StackPath,
+    /// Whether the stack has `autodeploy = true`: its changes need no approval.
+    pub autodeploy: bool,
+    pub problem: Option<String>,
 }

@@ -8,14 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::abandoned::AbandonedSerials;
-pub use super::action::RunAction;
-pub use super::deposed::DeposedGeneration;
-pub use super::history::{Write, WrittenStacks};
-pub use super::inputs::{CountedInputs, Inputs};
 use super::keys;
+pub use super::lease::RunAction;
 pub use super::lease::{Lock, OrderJob, SharedLock};
-pub use super::refreshed::Refreshed;
 use super::rules::RecordedRules;
 use crate::path::Generation;
 
@@ -321,6 +316,34 @@ impl Document {
             }
         }
     }
+
+    /// Records the current outputs that replace a stack when they change. An unknown output keeps its recorded
+    /// digest.
+    pub(super) fn note_triggers(&mut self, key: &str) {
+        let entry = self.stacks.get(key);
+        let rule = entry.and_then(|entry| entry.lifecycle.replace_triggered_by.as_ref());
+        let Some(rule) = rule else { return };
+        let outputs: Vec<(String, String)> = rule
+            .value
+            .iter()
+            .filter_map(|trigger| {
+                let (stack, output) = trigger.rsplit_once('#')?;
+                let outputs = self.stacks.get(stack)?.outputs.as_ref()?;
+                let digest = outputs.get(output).map_or("", String::as_str);
+                Some((trigger.clone(), digest.to_owned()))
+            })
+            .collect();
+        let serial = self.serial;
+        let applied = self.stacks.get_mut(key).and_then(|it| it.applied.as_mut());
+        let Some(applied) = applied else { return };
+        for (trigger, digest) in outputs {
+            if applied.serial == serial {
+                applied.triggered_by.insert(trigger, digest);
+            } else {
+                applied.triggered_by.entry(trigger).or_insert(digest);
+            }
+        }
+    }
 }
 
 impl Entry {
@@ -436,4 +459,146 @@ pub(super) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(value).expect("keys are strings, and numbers are finite");
     bytes.push(b'\n');
     bytes
+}
+
+/// A refresh that accepted drift: the tool's own state matches its resources again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refreshed {
+    /// The write that merged it; [`UNMERGED`](super::document::UNMERGED) before that.
+    pub serial: u64,
+    pub run: String,
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The version of the rules for inputs, and a digest of the settings behind them.
+    pub rules: String,
+    /// The digest of everything that counts.
+    pub digest: String,
+    /// Digests of its parts, only for explanations.
+    #[serde(default)]
+    pub parts: BTreeMap<String, String>,
+    /// The remaining inputs without those of `ignore_changes`, if it excludes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedInputs>,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The inputs of a stack without those that its `ignore_changes` excludes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedInputs {
+    /// The entries of the list, sorted.
+    pub ignored: Vec<String>,
+    pub digest: String,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A generation of a stack that is not the current one: another one has replaced it, or it has never been
+/// finished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeposedGeneration {
+    pub generation: Generation,
+    pub commit: Option<String>,
+    /// The newest commit known to have the same inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Its backend, if known.
+    pub backend: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Its inputs, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Inputs>,
+    /// The generations of other stacks that its environment used, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generations: BTreeMap<String, Generation>,
+    /// Whether a user confirmed that no stack uses it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub released: bool,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// The serial that the document got.
+    pub serial: u64,
+    pub at: Timestamp,
+    pub by: String,
+    pub run: Option<String>,
+    /// The action of a run, or a command of `orch state`.
+    pub what: String,
+    /// Why, in the user's words.
+    pub reason: Option<String>,
+    pub applied: usize,
+    pub failed: usize,
+    pub destroyed: usize,
+    #[serde(default, skip_serializing_if = "WrittenStacks::is_empty")]
+    pub stacks: WrittenStacks,
+    /// Fields that this version does not know.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// The stacks of a write, by path. All removed entries are named, because nothing else mentions them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WrittenStacks {
+    /// The first of those that were applied.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applied: Vec<String>,
+    /// The first of those that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destroyed: Vec<String>,
+    /// Those whose entries a command has changed or added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Those whose entries a command has removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+}
+
+impl WrittenStacks {
+    fn is_empty(&self) -> bool {
+        *self == WrittenStacks::default()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbandonedSerials {
+    /// The first.
+    pub from: u64,
+    pub to: u64,
+}
+
+impl AbandonedSerials {
+    /// Returns the serials that a restored document abandoned, given a backup with a serial above them. Includes the
+    /// serial of the document: another timeline may have had a document with it.
+    pub(super) fn between(document: u64, backup: u64) -> Self {
+        AbandonedSerials {
+            from: document,
+            to: backup - 1,
+        }
+    }
+
+    fn contain(&self, serial: u64) -> bool {
+        (self.from..=self.to).contains(&serial)
+    }
+}
+
+pub(super) fn is_abandoned(abandoned: &[AbandonedSerials], serial: u64) -> bool {
+    abandoned.iter().any(|serials| serials.contain(serial))
 }

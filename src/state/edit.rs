@@ -5,9 +5,9 @@ use regex::bytes::Regex;
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::abandoned::{AbandonedSerials, is_abandoned};
 use super::backend::{Backend, BackendReadError, Probe, PutOutcome, ReadDocument};
 use super::clock::Clock;
+use super::document::{AbandonedSerials, is_abandoned};
 use super::document::{Document, FORMAT, Write, WrittenStacks};
 use super::lock::{FreedLock, LockDraft, LockError, attempts, free, presence, read, retry};
 use super::store::{PutCondition, StoreError};

@@ -7,8 +7,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::action::RunAction;
-
 /// A holder of a lock without an expiry who was heard of so recently is alive.
 pub(super) const ALIVE: Duration = Duration::from_mins(2);
 
@@ -101,5 +99,29 @@ impl SharedLock {
 impl OrderJob {
     pub fn holds(&self, lock: &Lock) -> bool {
         lock.code == self.code
+    }
+}
+
+/// The action of a run on its recorded stacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunAction {
+    Apply,
+    Destroy,
+    /// It accepts drift.
+    Refresh,
+    /// Something that a later version does.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl RunAction {
+    pub fn word(&self) -> &str {
+        match self {
+            RunAction::Apply => "apply",
+            RunAction::Destroy => "destroy",
+            RunAction::Refresh => "refresh",
+            RunAction::Other(word) => word,
+        }
     }
 }

@@ -7,26 +7,20 @@
 //!
 //! This module doesn't know stacks of the project, or why they were applied.
 
-mod abandoned;
-mod action;
 pub mod backend;
 pub mod cfngin;
 pub mod clock;
-mod deposed;
 pub mod document;
 pub mod edit;
 mod generations;
 pub mod heartbeat;
-mod history;
 mod holder;
-mod inputs;
 mod kept;
 mod keys;
 mod lease;
 pub mod lock;
 pub mod open;
 pub mod recover;
-mod refreshed;
 mod rename;
 pub mod results;
 pub mod retry;
@@ -36,6 +30,5 @@ pub mod salvage;
 pub mod shared;
 pub mod store;
 pub mod timeline;
-mod triggered;
 pub mod writer;
 mod written;

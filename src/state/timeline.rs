@@ -6,9 +6,9 @@
 //! serials. So the newest backups are always those of the document, and no backup of another timeline counts as an
 //! earlier version of it.
 
-use super::abandoned::{AbandonedSerials, is_abandoned};
 use super::backend::{Backend, BackendReadError, ReadDocument};
 use super::document::Document;
+use super::document::{AbandonedSerials, is_abandoned};
 use super::store::{PutCondition, PutError, StoreError};
 
 /// How many serials to skip if the last used one is unknown: more than one run gives the document after its backup.

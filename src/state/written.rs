@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Map;
 
 use super::document::{Document, Entry, RunAction};
-use super::history::{Write, WrittenStacks};
+use super::document::{Write, WrittenStacks};
 
 /// How many writes the history remembers.
 const KEPT_HISTORY: usize = 200;

@@ -14,7 +14,6 @@ mod past;
 mod proof;
 mod range;
 mod relocate;
-mod relocation_blocks;
 mod removed;
 mod similarity;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::ci::MergeTarget;
-use super::refusal::refuse;
+use super::remedy::refuse;
 use super::remote;
 use super::{Base, BaseQuery, BaseRule, BaseUnknown, Remedy, is_branch_name};
 use crate::git::{CommitId, Repository, is_hexadecimal};

@@ -7,7 +7,6 @@
 
 pub mod ci;
 mod finder;
-mod refusal;
 mod remedy;
 mod remote;
 
@@ -17,7 +16,7 @@ use tracing::debug;
 
 use self::ci::{BaseHint, CiContext, CiUnclear};
 use self::finder::Finder;
-use self::refusal::refuse;
+use self::remedy::refuse;
 pub use self::remedy::{Remedy, fetch_command};
 use crate::git::{CommitId, GitError, Repository};
 use crate::project::config::ProjectSettings;

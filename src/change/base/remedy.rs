@@ -4,6 +4,7 @@
 
 use std::iter;
 
+use super::BaseUnknown;
 use crate::git::{self, CommitId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,4 +95,25 @@ impl Remedy {
 pub fn fetch_command(arguments: &[String]) -> String {
     let words = iter::once("fetch").chain(arguments.iter().map(String::as_str));
     git::command_line(words)
+}
+
+/// A problem without its fix.
+pub(super) struct BaseRefusal(String);
+
+pub(super) fn refuse(problem: impl Into<String>) -> BaseRefusal {
+    BaseRefusal(problem.into())
+}
+
+impl BaseRefusal {
+    pub(super) fn remedy<T>(self, remedy: Remedy) -> Result<T, BaseUnknown> {
+        Err(BaseUnknown::Refused {
+            problem: self.0,
+            remedy,
+        })
+    }
+
+    /// Refuses with advice that only the user can follow.
+    pub(super) fn advise<T>(self, advice: impl Into<String>) -> Result<T, BaseUnknown> {
+        self.remedy(Remedy::Advice(advice.into()))
+    }
 }

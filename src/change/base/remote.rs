@@ -1,6 +1,6 @@
 //! The default remote and branch, compared with if nothing better is known.
 
-use super::refusal::refuse;
+use super::remedy::refuse;
 use super::{BaseQuery, BaseUnknown, is_branch_name};
 use crate::git::{GitError, Repository};
 

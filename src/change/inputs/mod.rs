@@ -43,8 +43,27 @@ pub(super) use self::node::InputNode;
 pub(super) use self::problems::InputProblems;
 pub(super) use self::tree::{Tree, place_read};
 use crate::change::cause::{ChangeCause, Use};
+use crate::change::error::ChangeError;
+use crate::change::files::ChangedFiles;
 use crate::path::ProjectPath;
+use crate::project::discover::Listing;
 use crate::project::stack::{StackIndex, Stacks};
+use crate::project::{self, Problems, Project};
+
+/// Walks the inputs as they are now, on the thread pool. Adds warnings to `problems`. Fails if a file
+/// cannot be read, or no thread can be started.
+pub(super) fn walk_present<T: Send>(
+    project: &Project,
+    listing: &Listing,
+    problems: &mut Problems,
+    walk: impl FnOnce(Tree<'_>) -> T + Send,
+) -> Result<T, ChangeError> {
+    let (nothing, found_problems) = (ChangedFiles::default(), InputProblems::default());
+    let tree = Tree::new(&project.root, listing, &nothing, &found_problems);
+    let found = project::pool()?.install(|| walk(tree));
+    found_problems.add_to(problems)?;
+    Ok(found)
+}
 
 /// Finds the candidates with a changed input, each with the shortest chain to it, on the current thread pool.
 /// The candidates must be in path order. Instances of one directory share these inputs, so they are searched

@@ -38,20 +38,16 @@ pub fn unknown_paths(
     listing: &Listing,
     stacks: &[StackIndex],
 ) -> Result<Vec<Use>, ChangeError> {
-    let (nothing, problems) = (ChangedFiles::default(), InputProblems::default());
-    let tree = Tree::new(&project.root, listing, &nothing, &problems);
     let directories: BTreeSet<&ProjectPath> = stacks
         .iter()
         .map(|stack| project.stacks[*stack].path.directory())
         .collect();
     let directories: Vec<ProjectPath> = directories.into_iter().cloned().collect();
     let terragrunt = project.settings.terragrunt;
-    let find = || inputs::unknown_paths(&tree, &directories, terragrunt);
-    let found = project::pool()?.install(find);
-    drop(tree);
     // Other problems are reported where inputs are compared.
-    problems.add_to(&mut Problems::default())?;
-    Ok(found)
+    inputs::walk_present(project, listing, &mut Problems::default(), |tree| {
+        inputs::unknown_paths(&tree, &directories, terragrunt)
+    })
 }
 
 /// Adds the uncounted changes to the inputs of a stack, one file for each kind of reason, files

@@ -19,16 +19,16 @@
 
 mod copy;
 mod error;
-mod manifest;
 mod read;
-mod write;
-
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 pub use self::error::{ArchiveProblem, ArchiveReadError, ArchiveWriteError};
 pub use self::read::Archive;
@@ -84,4 +84,19 @@ fn open_regular(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     // The file may have been replaced since.
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then_some((file, metadata)))
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    entries: Vec<ListedFile>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListedFile {
+    name: String,
+    size: u64,
+    /// In lower-case hexadecimal.
+    sha256: String,
 }

@@ -12,11 +12,11 @@ use rawzip::{
 
 use super::copy::{CopiedContent, CopyError, copy};
 use super::error::{ArchiveFault, ArchiveProblem, ArchiveReadError, shown};
-use super::manifest::{ListedFile, Manifest};
 use super::{
     FILE_MODE, FORMAT, MANIFEST_JSON, MOST_BYTES, MOST_JSON_BYTES, MOST_MANIFEST_BYTES, MOST_PLANS,
     PLAN_JSON, comment, entry_name, open_regular,
 };
+use super::{ListedFile, Manifest};
 use crate::printable::printable;
 
 /// The size of an entry's local header, up to its name.

@@ -8,11 +8,11 @@ use tempfile::NamedTempFile;
 
 use super::copy::{CopiedContent, CopyError, copy};
 use super::error::shown;
-use super::manifest::{ListedFile, Manifest};
 use super::{
     ArchiveWriteError, FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON,
     comment, entry_name, open_regular,
 };
+use super::{ListedFile, Manifest};
 
 /// The prefix of temporary files. A killed process leaves one behind.
 const TEMPORARY: &str = ".orch-plan-";

@@ -8,7 +8,6 @@ mod failed;
 mod known;
 mod names;
 mod references;
-mod shown;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -216,7 +215,7 @@ fn check(
     };
     let message = format!("{word} of `{path}` failed: {said}");
     let mut diagnostic = Diagnostic::error(Code::FailedCondition, message);
-    let shown = shown::values(&condition.condition, names);
+    let shown = failed::values(&condition.condition, names);
     if shown.is_empty() {
         diagnostic = diagnostic.label(condition.condition.span, "this is false");
     }

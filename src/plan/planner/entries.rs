@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ignored::ignored;
-use super::{AskedTools, Planning, StackToPlan, StacksToPlan};
+use super::{Planning, RecordedState, StackToPlan, StacksToPlan};
+use crate::change::StackStatus;
 use crate::context::Context;
 use crate::driver::{Driver, DriverAnswer, PlanKind};
 use crate::path::{Generation, StackPath};
 use crate::plan::backends::StackBackend;
 use crate::plan::entry::{
-    AskedAction, Decision, PlanEntry, PlanReason, PlannedAction, ReasonSource, StackFacts,
+    AskedAction, Decision, IgnoredInputs, PlanEntry, PlanReason, PlannedAction, ReasonSource,
+    StackFacts,
 };
 use crate::plan::protection::DestroyedPart;
 use crate::plan::{FailedAsk, WorkBefore};
 use crate::project::Project;
 use crate::project::driver::DriverStep;
+use crate::project::lifecycle::IgnoredChanges;
 use crate::project::stack::StackIndex;
 
 pub(super) struct OpenQuestion<'s, 'p> {
@@ -102,10 +104,10 @@ impl<'a> Planning<'a> {
         needs: &[OpenQuestion<'_, '_>],
         subjects: &StacksToPlan<'_>,
         places: &BTreeMap<StackIndex, StackBackend>,
-        asked: &AskedTools,
+        answers: &BTreeMap<StackPath, Result<DriverAnswer, String>>,
     ) -> Decisions {
         let blocked = self.context.find_blocked(subjects, places).stacks;
-        self.settle(needs, &asked.answers, &blocked)
+        self.settle(needs, answers, &blocked)
     }
 
     /// Decides the actions from the tools' answers and the blocked stacks.
@@ -445,5 +447,59 @@ pub(super) fn add_known(
         entry.generation = made
             .map(|next| next.generation)
             .filter(|_| entry.action == PlannedAction::Replace && entry.blocked.is_none());
+    }
+}
+
+pub(super) fn ignored<'a>(
+    context: &'a Context,
+    subject: &'a StackToPlan<'_>,
+    recorded: &'a RecordedState,
+) -> Option<IgnoredInputs<'a>> {
+    let stack = subject.stack;
+    let rule = context.project.rules_of(stack).ignore_changes?;
+    let (file, line) = context.project.sources.file_and_line(rule.span);
+    let names = recorded.statuses.ignored.get(&stack);
+    Some(IgnoredInputs {
+        names: names.map_or(&[], Vec::as_slice),
+        inputs: &subject.ignored_inputs,
+        is_all: rule.value == IgnoredChanges::All,
+        file,
+        line,
+    })
+}
+
+/// Returns the stacks that may change. Excludes those that ignore all changes and exist unchanged.
+pub(super) fn may_change(
+    planning: Planning<'_>,
+    subjects: &StacksToPlan<'_>,
+    working: &BTreeSet<StackIndex>,
+) -> Vec<StackIndex> {
+    let stays = |stack: &StackIndex| {
+        let recorded = planning.recorded;
+        let status = recorded.and_then(|recorded| recorded.statuses.stacks.get(stack));
+        let rule = planning.context.project.rules_of(*stack).ignore_changes;
+        status == Some(&StackStatus::Applied)
+            && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
+    };
+    let stacks = subjects.all.iter().map(|subject| subject.stack);
+    stacks
+        .filter(|stack| working.contains(stack) || !stays(stack))
+        .collect()
+}
+
+pub(super) fn note_without_state(planning: Planning<'_>, subjects: &StacksToPlan<'_>) {
+    if planning.recorded.is_some() {
+        return;
+    }
+    let context = planning.context;
+    let mut rules = subjects
+        .all
+        .iter()
+        .filter_map(|subject| context.project.rules_of(subject.stack).ignore_changes);
+    if let Some(first) = rules.next() {
+        let place = context.project.sources.line(first.span);
+        context.notices.note(&format!(
+            "`ignore_changes` has no effect without a state ({place}); see `orch help state`"
+        ));
     }
 }

@@ -156,7 +156,7 @@ impl Planning<'_> {
         if subjects.all.iter().all(|subject| subject.made().is_none()) {
             return;
         }
-        let settled = self.decisions(&self.needs(subjects), subjects, places, asked);
+        let settled = self.decisions(&self.needs(subjects), subjects, places, &asked.answers);
         let entries = self.entries();
         for subject in &subjects.all {
             let Some(next) = subject.made() else { continue };

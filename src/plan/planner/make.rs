@@ -7,8 +7,8 @@ use super::ask::{AskedTools, RemovedQuestions, ask};
 use super::checks::{Conditions, Unchanged};
 use super::commits::Commits;
 use super::entries::{Decisions, add_known};
+use super::entries::{may_change, note_without_state};
 use super::failing::PlanParts;
-use super::ignored::{may_change, note_without_state};
 use super::outputs::OutputReader;
 use super::protection::refuse;
 use super::removals::Removals;
@@ -16,8 +16,9 @@ use super::subjects::{RecordedState, StacksToPlan};
 use super::{PlanRequest, Planning};
 use crate::context::{Context, follow_all};
 use crate::error::{Error, Result};
+use crate::path::StackPath;
 use crate::plan::backends::StackBackend;
-use crate::plan::entry::{PlanMode, PlannedAction};
+use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::protection::Destroyer;
 use crate::plan::stack::RemovedCode;
 use crate::plan::{FailedAsk, LeftBehind, Plan, PlannedOrder, SavedPlan, conditions};
@@ -383,5 +384,29 @@ impl Context {
             .map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
         follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
         Some(document)
+    }
+
+    /// Returns the stacks that an apply changes or decides, in sequence; empty if none is
+    /// undecided.
+    pub(super) fn sequence(
+        &self,
+        document: Option<&Document>,
+        steps: Vec<(StackIndex, PlannedAction)>,
+        removed: &BTreeMap<String, PlannedAction>,
+        entries: &[PlanEntry],
+    ) -> Vec<StackPath> {
+        let undecided: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.is_undecided())
+            .filter_map(|entry| self.project.stacks.find(&entry.stack))
+            .map(|stack| (stack, PlannedAction::Update))
+            .collect();
+        if undecided.is_empty() {
+            return Vec::new();
+        }
+        let all = steps.into_iter().chain(undecided);
+        let order = PlannedOrder::new(&self.project, &self.graph, document, all, removed);
+        let operations = order.operations(&self.project).into_iter();
+        operations.map(|operation| operation.stack).collect()
     }
 }

@@ -26,7 +26,7 @@ impl Planning<'_> {
         while subjects.all.iter().any(|subject| subject.is_waiting) {
             let places = self.context.places(subjects, entries, &asked);
             asked = self.ask_again(subjects, &places, asked)?;
-            let settled = self.decisions(&self.needs(subjects), subjects, &places, &asked);
+            let settled = self.decisions(&self.needs(subjects), subjects, &places, &asked.answers);
             checks.decide_waiting(subjects, &settled)?;
             asked = self.ask(&self.needs(subjects), asked)?;
         }
@@ -54,7 +54,7 @@ impl Planning<'_> {
             if !may_change && !context.references.list.iter().any(is_trigger) {
                 return Ok(asked);
             }
-            let settled = self.decisions(&needs, subjects, places, &asked);
+            let settled = self.decisions(&needs, subjects, places, &asked.answers);
             let replaced = needs.iter().filter(|needed| {
                 let is_asked = matches!(needed.need, Decision::Ask(_, AskedAction::Replace));
                 is_asked && settled.action(needed.subject.stack) == Some(PlannedAction::Create)

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::ask::AskedTools;
 use super::removals::Removals;
 use super::{StackToPlan, StacksToPlan};
 use crate::change::{StackStatus, StackStatuses};
 use crate::context::Context;
-use crate::driver::{BadOutputs, Outputs};
+use crate::driver::{BadOutputs, Driver, Outputs};
 use crate::path::StackPath;
 use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::plan::stale::{CurrentFacts, PlanFacts};
 use crate::plan::triggers::named_outputs;
-use crate::plan::{SavedPlan, SavedProject, SavedStack};
+use crate::plan::{
+    EnvironmentSource, PlannedStack, SavedEnvironment, SavedPlan, SavedProject, SavedStack,
+};
 use crate::state::document::Document;
 
 /// Returns whether applying the entry acts, decides or records something.
@@ -113,5 +116,33 @@ impl Context {
         }
         saved.stacks.sort_by(|a, b| a.stack.cmp(&b.stack));
         Ok(plans)
+    }
+
+    /// Digests the current environment for comparison with the plan's.
+    pub fn environment_of(&self, saved: &SavedPlan) -> SavedEnvironment {
+        let entries = saved.plan.entries.iter();
+        let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));
+        let generations = Arc::new(self.state.generations.with(made));
+        let environments = self.evaluator().in_generations(generations);
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let host: BTreeMap<String, String> = std::env::vars_os()
+            .map(|(name, value)| (text(name), text(value)))
+            .collect();
+        let source = EnvironmentSource {
+            root: &self.project.root,
+            environments: &environments,
+            host: &host,
+        };
+        let stacks = saved.stacks.iter().filter_map(|it| {
+            Some(PlannedStack {
+                stack: self.project.stacks.find(&it.stack)?,
+                driver: Driver::named(&self.project, &it.driver)?,
+                inputs: it.inputs.as_ref(),
+            })
+        });
+        match &saved.environment {
+            Some(before) => before.now(source, stacks),
+            None => SavedEnvironment::new(source, stacks),
+        }
     }
 }

@@ -4,18 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::PlanRequest;
-use crate::change::{CountedStates, EntryIndex, Rollback, StackStatuses};
-use crate::context::Context;
+use crate::change::{CountedStates, EntryIndex, Rollback, StackStatus, StackStatuses};
+use crate::context::{Context, RollbackFlags};
 use crate::driver::{Driver, ToolsOnPath, driver_of};
 use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
-use crate::plan::create_before_destroy::extend_as_recorded;
-use crate::plan::entry::PlanReason;
+use crate::plan::entry::{PlanMode, PlanReason};
+use crate::plan::order::NamedConstraints;
 use crate::printable::printable;
-use crate::project::stack::{StackIndex, Stacks};
+use crate::project::stack::{StackIndex, StackMode, Stacks};
+use crate::project::{ForcedCreateBeforeDestroy, Project};
 use crate::run::execute::ProgramFinder;
+use crate::selection::create_before_destroy::reached;
+use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
+use crate::source::Span;
 use crate::state::document;
+use crate::state::document::Document;
 
 /// The state, and the status of each stack in it.
 pub struct RecordedState {
@@ -280,5 +285,78 @@ impl Context {
             }
         }
         Ok(subjects)
+    }
+
+    pub(super) fn planned_rollbacks(
+        &mut self,
+        request: &PlanRequest<'_>,
+        selection: &Selection,
+        recorded: Option<&RecordedState>,
+        replaced: &BTreeSet<StackIndex>,
+    ) -> Result<BTreeMap<StackIndex, Rollback>> {
+        // A refresh reverts nothing.
+        let is_refresh = request.options.mode == PlanMode::RefreshOnly;
+        let Some(recorded) = recorded.filter(|_| !is_refresh) else {
+            return Ok(BTreeMap::new());
+        };
+        let is_planned = |stack: &StackIndex| {
+            let is_applied = recorded.statuses.stacks.get(stack) == Some(&StackStatus::Applied);
+            let is_asked = !is_applied || request.options.is_full || replaced.contains(stack);
+            is_asked && self.project.stacks[*stack].mode == StackMode::Manage
+        };
+        let stacks: Vec<StackIndex> = selection.stacks().filter(is_planned).collect();
+        let flags = RollbackFlags {
+            allows: request.allow_rollback,
+            fetches: request.fetches,
+        };
+        let found = self.rollbacks(&recorded.document, &stacks, flags)?;
+        if !found.is_empty() && !flags.allows && request.only.is_none() {
+            self.notices.help(
+                "to plan stacks last applied from a commit that HEAD lacks, add `--allow-rollback`",
+            );
+        }
+        Ok(found)
+    }
+}
+
+/// Extends `create_before_destroy` to stacks of this commit that recorded dependents with the rule
+/// ran after. The rules declared in this commit are extended before.
+fn extend_as_recorded(project: &mut Project, graph: &Graph, document: &Document) {
+    let is_recorded = |key: &str| {
+        let entry = document.stacks.get(key);
+        let rule = entry.and_then(|entry| entry.lifecycle.create_before_destroy.as_ref());
+        rule.is_some_and(|rule| rule.value && rule.from.is_none())
+    };
+    if !project.states_create_before_destroy()
+        && !document.stacks.keys().any(|key| is_recorded(key))
+    {
+        return;
+    }
+    let record = NamedConstraints::new(project, graph, Some(document));
+    let n_stacks = project.stacks.len();
+    let mut sources: BTreeMap<usize, (StackPath, Option<Span>)> = BTreeMap::new();
+    for (stack, of_stack) in project.stacks.iter() {
+        let rule = project.rules_of(stack).create_before_destroy;
+        if let Some(rule) = rule.filter(|rule| rule.value) {
+            let from = rule.from.unwrap_or(&of_stack.path).clone();
+            sources.insert(stack.get(), (from, rule.span));
+        }
+    }
+    for (node, key) in record.removed_nodes() {
+        let path = StackPath::parse(key).filter(|_| is_recorded(key));
+        sources.extend(path.map(|path| (node, (path, None))));
+    }
+    let back = record.recorded.precedence().reversed();
+    let nodes: Vec<usize> = sources.keys().copied().collect();
+    for (node, source) in reached(&back, &nodes) {
+        if node >= n_stacks {
+            continue;
+        }
+        let (from, span) = sources[&source].clone();
+        let extended = ForcedCreateBeforeDestroy { from, span };
+        project
+            .forced_create_before_destroy
+            .entry(StackIndex::new(node))
+            .or_insert(extended);
     }
 }

@@ -11,7 +11,6 @@ mod safeguards;
 mod schema;
 mod settings;
 mod state;
-mod strings;
 
 use std::collections::HashMap;
 
@@ -31,14 +30,13 @@ pub use self::state::{
     AzureBackend, BackendConfig, BackendKind, GcsBackend, LocalBackend, NAMESPACE_VARIABLE,
     RecognizedCommand, RecordKind, RecordPatterns, S3Backend, StateBlock, StateConfig,
 };
-use self::strings::{are_strings, spanned_strings};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block, ExprKind};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::attempt::{self, AttemptSettings};
-use crate::project::blocks::{no_labels, twice, unknown_attribute, unknown_block, value};
+use crate::project::blocks::{elements, no_labels, twice, unknown_attribute, unknown_block, value};
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{BlockPlace, LifecycleReader};
 use crate::project::policy;
@@ -431,4 +429,21 @@ impl ConfigReader<'_> {
         }
         self.config
     }
+}
+
+/// Returns the elements of a list of strings, each with its own place if the list is a literal.
+fn spanned_strings(attribute: &Attribute, value: &Value) -> Vec<Spanned<String>> {
+    let Some(items) = value.sequence() else {
+        return Vec::new();
+    };
+    let strings = elements(&attribute.value, items).filter_map(|(span, item)| {
+        let value = item.as_str()?.to_owned();
+        Some(Spanned { value, span })
+    });
+    strings.collect()
+}
+
+fn are_strings(value: &Value, fits: impl Fn(&str) -> bool) -> bool {
+    let items = value.sequence();
+    items.is_some_and(|items| items.iter().all(|item| item.as_str().is_some_and(&fits)))
 }

@@ -4,7 +4,6 @@
 //! below it. This module doesn't know which rules apply to a stack, and enforces nothing.
 
 pub(crate) mod block;
-mod condition;
 mod mentions;
 mod resources;
 

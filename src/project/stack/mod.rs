@@ -5,22 +5,19 @@
 //! references; see [`crate::selection::reference`].
 
 mod block;
-mod by_id;
 mod declared;
 mod instances;
 mod names;
-mod uses;
 mod watch;
 mod written;
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::ops::Range;
 
 pub(crate) use block::{Declared, FOR_EACH, attempts, from_block};
-pub use by_id::StacksById;
 pub(crate) use declared::{declared, declared_with};
 pub(crate) use names::no_each;
-pub use uses::{DataKind, StackUse};
 pub use watch::{Watch, unmatched};
 
 use crate::language::syntax::Name;
@@ -361,4 +358,70 @@ impl std::ops::Index<StackIndex> for Stacks {
     fn index(&self, index: StackIndex) -> &Stack {
         &self.in_path_order[index.get()]
     }
+}
+
+/// The stacks that have ids, which are compared ignoring case.
+pub struct StacksById(HashMap<String, StackIndex>);
+
+impl StacksById {
+    pub fn new(stacks: &Stacks) -> Self {
+        let ids = stacks.iter().filter_map(|(index, stack)| {
+            let id = stack.id.as_ref()?;
+            Some((id.value.to_ascii_lowercase(), index))
+        });
+        StacksById(ids.collect())
+    }
+
+    pub fn find(&self, id: &str) -> Option<StackIndex> {
+        self.0.get(&id.to_ascii_lowercase()).copied()
+    }
+
+    /// Returns the ids in lower case, in any order.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DataKind {
+    /// An `input` block names it.
+    Input,
+    /// A `dependency` block of Terragrunt names it.
+    Dependency,
+    /// A `dependencies` block of Terragrunt names it: for the order alone, no data is used.
+    Dependencies,
+    /// A `terraform_remote_state` data source has its backend.
+    RemoteState,
+    /// A condition or a variable of its environment names it: `stacks["/network"]`.
+    Expression,
+}
+
+impl DataKind {
+    /// Returns whether data is used, and not only the order declared.
+    pub fn is_data(self) -> bool {
+        self != DataKind::Dependencies
+    }
+}
+
+/// As in configuration.
+impl fmt::Display for DataKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DataKind::Input => "input",
+            DataKind::Dependency => "dependency",
+            DataKind::Dependencies => "dependencies",
+            DataKind::RemoteState => "terraform_remote_state",
+            DataKind::Expression => "stacks",
+        })
+    }
+}
+
+/// A place where a stack uses data of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackUse {
+    pub kind: DataKind,
+    pub stack: StackPath,
+    /// Whether the stack runs after the other one because of this.
+    pub orders: bool,
+    pub span: Span,
 }

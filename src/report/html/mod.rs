@@ -7,7 +7,6 @@
 //! the user reads or searches it; `orch` never holds a whole log in memory.
 
 mod data;
-mod digest;
 mod log;
 mod script_text;
 #[cfg(test)]
@@ -15,6 +14,10 @@ mod tests;
 mod timeline;
 
 use std::io::{self, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 
 use super::runs::{ShownRun, words};
 use crate::record::journal::RunStatus;
@@ -51,8 +54,8 @@ pub fn write_html(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Resu
             "command" => write!(out, "{}", script_text::escape_html(&command))?,
             "state" => write!(out, "{}", run.state.word())?,
             "colour" => write!(out, "{}", colour(run))?,
-            "style-digest" => write!(out, "{}", digest::source(STYLE))?,
-            "script-digest" => write!(out, "{}", digest::source(&script))?,
+            "style-digest" => write!(out, "{}", source_digest(STYLE))?,
+            "script-digest" => write!(out, "{}", source_digest(&script))?,
             "style" => out.write_all(STYLE.as_bytes())?,
             "script" => out.write_all(script.as_bytes())?,
             "run" => script_text::write_json(out, &data::PageData::new(run, &files))?,
@@ -71,4 +74,9 @@ fn colour(run: &ShownRun) -> &'static str {
         RunStatus::Failed | RunStatus::Killed | RunStatus::Interrupted => "cf222e",
         RunStatus::Running | RunStatus::Unknown | RunStatus::DryRun => "57606a",
     }
+}
+
+/// Returns a source expression of a content security policy: `'sha256-…'`.
+fn source_digest(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }

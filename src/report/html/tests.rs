@@ -149,8 +149,8 @@ fn the_page_allows_its_own_script_and_style_alone() {
     };
     let policy = format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        digest::source(script),
-        digest::source(STYLE)
+        source_digest(script),
+        source_digest(STYLE)
     );
     assert!(page.contains(&format!("content=\"{policy}\"")));
     assert!(page.contains(&format!("<style>{STYLE}</style>")));
@@ -302,4 +302,10 @@ fn characters_that_are_read_in_parts_stay_whole() {
     let sections = &data(&page, "log-0-0")["sections"];
     let expected = json!([[text + "\u{fffd}", "\u{fffd}x"]]);
     assert!(*sections == expected, "the log differs");
+}
+
+#[test]
+fn a_source_has_the_digest_in_base64() {
+    let abc = "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='";
+    assert_eq!(super::source_digest("abc"), abc);
 }

@@ -8,14 +8,10 @@
 //! The end of a turn and its effect on others are two steps, [`Schedule::finish`] and [`Schedule::settle`]: another
 //! turn, added in between, may retry a failed one.
 
-mod answers;
-mod elsewhere;
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
-pub use self::elsewhere::CoveringTurn;
 use crate::run::turn::TurnIndex;
 use crate::selection::graph::Precedence;
 
@@ -454,6 +450,72 @@ impl Schedule {
         let class = self.class[entry.node] as usize;
         self.classes[class].ready.push(Reverse((entry.rank, turn)));
     }
+
+    /// Makes turns count for nodes without a turn of their own, where others are added: they wait for each other as
+    /// if all were at that node. Call it before anything has started.
+    ///
+    /// # Panics
+    ///
+    /// If such a node has a turn.
+    #[must_use]
+    pub fn with_elsewhere(mut self, elsewhere: BTreeMap<usize, Vec<CoveringTurn>>) -> Self {
+        let is_free = |node: &usize| self.first[*node].is_none();
+        assert!(elsewhere.keys().all(is_free), "a turn stands there");
+        self.elsewhere = elsewhere;
+        self
+    }
+
+    /// Returns the turns that count for a node, and whether each is loose.
+    fn turns_at(&self, node: usize) -> Vec<(TurnIndex, bool)> {
+        let added = self.added.get(&node).map_or(&[][..], Vec::as_slice);
+        let here = self.first[node].iter().chain(added);
+        let elsewhere = self
+            .elsewhere
+            .get(&node)
+            .map_or(&[][..], Vec::as_slice)
+            .iter()
+            .map(|it| (it.turn, it.is_loose));
+        here.map(|turn| (*turn, false)).chain(elsewhere).collect()
+    }
+
+    /// Marks a turn as answering a failure. A started one is not affected.
+    pub fn answer_failure(&mut self, turn: TurnIndex) {
+        let entry = &mut self.turns[turn.get()];
+        entry.answers_failure = true;
+        if entry.state == State::Waiting && entry.n_waits == 0 {
+            self.queue(turn); // it may have been passed over
+        }
+    }
+
+    pub fn answers_failure(&self, turn: TurnIndex) -> bool {
+        self.turns[turn.get()].answers_failure
+    }
+
+    /// From now on only turns that answer a failure start.
+    pub fn stop_all_but_answers(&mut self) {
+        self.stopped.get_or_insert(Stop::AfterFailure);
+    }
+
+    /// Returns the first turn that a failure keeps from ever starting.
+    pub fn next_to_cancel(&self) -> Option<TurnIndex> {
+        let is_stopped = self.stopped == Some(Stop::AfterFailure);
+        let mut waiting = is_stopped.then(|| self.waiting()).into_iter().flatten();
+        waiting.find(|turn| !self.answers_failure(*turn))
+    }
+
+    /// Cancels a turn that has not started, and releases the turns that wait for it.
+    pub fn cancel(&mut self, turn: TurnIndex) {
+        let entry = &mut self.turns[turn.get()];
+        assert!(
+            entry.state == State::Waiting,
+            "only what waits can be cancelled"
+        );
+        entry.state = State::Over(None);
+        self.n_left -= 1;
+        if entry.n_waits == 0 {
+            self.complete(vec![Done::Turn(turn)]);
+        } // else it is done once nothing is left that it waits for
+    }
 }
 
 impl Class {
@@ -471,6 +533,15 @@ impl Class {
         }
         None
     }
+}
+
+/// A turn at another node that counts for a node with added turns.
+#[derive(Debug, Clone, Copy)]
+pub struct CoveringTurn {
+    pub turn: TurnIndex,
+    /// Whether others wait for it only while it runs, and it waits for no added turn: with its constraints at its own
+    /// node, that could close a cycle.
+    pub is_loose: bool,
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! The state lock of a run, and the records of stacks.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::snapshot::InputSnapshot;
-use super::waiting::{WaitNotes, WaitingClock, note_taken_over};
 use crate::change::{EntryIndex, relocate};
-use crate::context::{Context, FoundMove, OpenedState, follow_all, from_edit, from_lock};
+use crate::context::{
+    Context, FoundMove, OpenedState, failing_note, follow_all, from_edit, from_lock,
+};
+use crate::duration::exact;
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::git::CommitId;
@@ -18,11 +23,11 @@ use crate::project::stack::{StackIndex, Stacks};
 use crate::run::execute::Inbox;
 use crate::run::started::StartedRun;
 use crate::run::state::{NewEntry, StatePlan};
-use crate::state::clock::SystemClock;
-use crate::state::document::{Document, Inputs, OrderJob, RunAction};
+use crate::state::clock::{Clock, SystemClock};
+use crate::state::document::{Document, Inputs, Lock, OrderJob, RunAction};
 use crate::state::edit::touch;
 use crate::state::heartbeat::Heartbeat;
-use crate::state::lock::{LockApplication, lock};
+use crate::state::lock::{LockApplication, TakenOver, TakeoverReason, WaitReason, lock};
 use crate::state::writer::{LocalCopy, Pauses, Report, StateWriter};
 
 /// The state lock. It is freed when this is dropped, unless the run has begun.
@@ -282,4 +287,75 @@ fn note_slow(notices: &Notices, report: &Report) {
     if *report == Report::Slow {
         notices.note("waiting for the state backend, which has not answered for some seconds");
     }
+}
+
+pub(super) struct WaitingClock<'a> {
+    pub(super) system: SystemClock,
+    pub(super) inbox: &'a Inbox,
+}
+
+impl Clock for WaitingClock<'_> {
+    fn elapsed(&self) -> Duration {
+        self.system.elapsed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.system.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.inbox.sleep(duration);
+    }
+
+    fn alarm(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        Some(Box::new(self.inbox.alarm()))
+    }
+}
+
+/// Notes once why a run waits for the lock, and once that the backend fails.
+#[derive(Default)]
+pub(super) struct WaitNotes {
+    has_told: Cell<bool>,
+    has_failed: Cell<bool>,
+}
+
+impl WaitNotes {
+    pub(super) fn note(&self, notices: &Notices, reason: &WaitReason<'_>) {
+        let is_known = match reason {
+            WaitReason::Failing(_) => &self.has_failed,
+            WaitReason::Held(_) | WaitReason::Behind(_) => &self.has_told,
+        };
+        if is_known.replace(true) {
+            return;
+        }
+        match reason {
+            WaitReason::Failing(error) => notices.note(&failing_note(error)),
+            WaitReason::Held(held) => {
+                notices.note(&format!("waiting for the state lock, held by {held}"));
+            }
+            WaitReason::Behind(ahead) => notices.note(&format!(
+                "waiting for the state lock behind {}",
+                match ahead {
+                    1 => "1 other run".to_owned(),
+                    more => format!("{more} other runs"),
+                }
+            )),
+        }
+    }
+}
+
+pub(super) fn note_taken_over(notices: &Notices, taken_over: &TakenOver) {
+    let Lock { run, by, host, .. } = &taken_over.lock;
+    let [run, by, host] = [run, by, host].map(|text| printable(text));
+    let what = match taken_over.why {
+        TakeoverReason::Killed => format!("run {run} was killed while it held the state lock"),
+        TakeoverReason::Broken => format!("the state lock of run {run} was removed"),
+        TakeoverReason::Expired(expires) => format!(
+            "the state lock was taken over from run {run} of {by} on {host}, which sent no heartbeat for {}",
+            exact(expires)
+        ),
+    };
+    notices.note(&format!(
+        "{what}; its unfinished stacks count as interrupted"
+    ));
 }

@@ -2,7 +2,6 @@
 
 mod lock;
 mod snapshot;
-mod waiting;
 
 pub use self::lock::{LockRequest, Lockable, StateLock, check_keys, or_give_up};
 pub use self::snapshot::{InputSnapshot, Published, declared};

@@ -8,8 +8,8 @@ use rawzip::{Header, ZipArchiveWriter, ZipFileBuilder};
 use sha2::{Digest as _, Sha256};
 
 use super::{JSON, PLANS};
-use crate::plan::archive::manifest::{ListedFile, Manifest};
 use crate::plan::archive::{FILE_MODE, FORMAT, MANIFEST_JSON, PLAN_JSON, comment, entry_name};
+use crate::plan::archive::{ListedFile, Manifest};
 
 pub(super) type Builder<'a> = ZipFileBuilder<'a, 'a, Vec<u8>>;
 
