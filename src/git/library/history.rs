@@ -7,7 +7,7 @@ use git2::{
 };
 
 use super::Library;
-use crate::git::departures::{Departure, RENAME_LIMIT, SIMILARITY};
+use crate::git::history::{Departure, RENAME_LIMIT, SIMILARITY};
 use crate::git::{CommitId, CommitText, HistoryCommit, project_path, repository_path};
 use crate::path::ProjectPath;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Program;
 use crate::git::answer::{Fields, object};
-use crate::git::departures::{Departure, RENAME_LIMIT, SIMILARITY};
+use crate::git::history::{Departure, RENAME_LIMIT, SIMILARITY};
 use crate::git::{
     BranchWith, CommitId, CommitText, GitError, HistoryCommit, project_path, repository_path,
 };

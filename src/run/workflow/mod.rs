@@ -7,7 +7,6 @@ mod follower;
 mod foreseen;
 mod input;
 mod names;
-mod on_record;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,12 +18,12 @@ pub use self::input::{
     SessionInput, StackInput, TurnFacts, id, input, workflow_entry,
 };
 pub use self::names::{NamedStack, StackNames};
-pub use self::on_record::{RecordedStack, state_on_record};
 use super::evaluated::{DroppedFollowUp, Follow, PolicyAnswer, TurnState, WhyDropped};
 use super::turn::{Operation, TurnIndex};
 use crate::path::StackPath;
 use crate::project::policy::PolicySettings;
 use crate::project::stack::StackIndex;
+use crate::state::document::{AttemptOutcome, Entry, INTERRUPTED};
 
 /// How many turns of a chain a message names.
 const NAMED: usize = 6;
@@ -84,6 +83,31 @@ impl WorkflowTurn {
     fn is_counted(&self) -> bool {
         self.was_added && !self.never_ran()
     }
+
+    /// Returns a turn that waits.
+    pub fn new(id: String, stack: Option<StackIndex>, path: StackPath, at: u64) -> Self {
+        WorkflowTurn {
+            id,
+            stack,
+            path,
+            state: TurnState::Queued,
+            history: vec![TurnState::Queued],
+            kind: TurnKind::Tracked,
+            facts: TurnFacts::default(),
+            is_followup: false,
+            was_added: false,
+            triggered_by: None,
+            policies: Vec::new(),
+            after: None,
+            flags: BTreeMap::new(),
+            answers_failure: false,
+            answers: None,
+            started_after: None,
+            ended_after: None,
+            created_at: at,
+            updated_at: at,
+        }
+    }
 }
 
 /// How policies see a turn.
@@ -119,33 +143,6 @@ impl TurnKind {
             TurnKind::Tracked | TurnKind::Drift => "TRACKED",
             TurnKind::Task => "TASK",
             TurnKind::Destroy => "DESTROY",
-        }
-    }
-}
-
-impl WorkflowTurn {
-    /// Returns a turn that waits.
-    pub fn new(id: String, stack: Option<StackIndex>, path: StackPath, at: u64) -> Self {
-        WorkflowTurn {
-            id,
-            stack,
-            path,
-            state: TurnState::Queued,
-            history: vec![TurnState::Queued],
-            kind: TurnKind::Tracked,
-            facts: TurnFacts::default(),
-            is_followup: false,
-            was_added: false,
-            triggered_by: None,
-            policies: Vec::new(),
-            after: None,
-            flags: BTreeMap::new(),
-            answers_failure: false,
-            answers: None,
-            started_after: None,
-            ended_after: None,
-            created_at: at,
-            updated_at: at,
         }
     }
 }
@@ -466,4 +463,43 @@ fn set_flags(flags: &mut Flags, changes: &[FlagChange<'_>]) {
             policies.insert(change.policy.to_owned());
         }
     }
+}
+
+/// How a run that exceeded its time limit has left a stack, in the words of the state.
+const RUN_TIMED_OUT: &str = "run-timed-out";
+
+/// The recorded state of a stack, as policies see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedStack {
+    pub state: TurnState,
+    /// Whether it has been applied, and not only tried to be.
+    pub is_applied: bool,
+    /// The commit that was applied last, if that is known.
+    pub commit: Option<CommitInput>,
+}
+
+impl RecordedStack {
+    /// Gives it to the input of policies.
+    pub fn tell(self, input: &mut StackInput) {
+        input.set_state(self.state);
+        if let Some(commit) = self.commit {
+            input.set_tracked_commit(commit);
+        }
+    }
+}
+
+/// Returns how the last turn of a stack ended; none if it has never been applied, nor tried to be.
+pub fn state_on_record(entry: &Entry) -> Option<TurnState> {
+    if entry.intent.is_some() {
+        return Some(TurnState::Applying);
+    }
+    let Some(last) = &entry.last else {
+        // It was recorded without a run.
+        return entry.applied.is_some().then_some(TurnState::Finished);
+    };
+    Some(match (&last.outcome, last.failure.as_deref()) {
+        (AttemptOutcome::Succeeded, _) => TurnState::Finished,
+        (_, Some(INTERRUPTED | RUN_TIMED_OUT)) => TurnState::Stopped,
+        _ => TurnState::Failed,
+    })
 }

@@ -11,26 +11,22 @@
 mod build;
 mod cycle;
 mod digest;
-mod edges;
 mod explain;
 mod neighbours;
 mod precedence;
-mod waves;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+pub use cycle::{Cycle, Cycles, Hop};
+pub use digest::digest;
+pub use neighbours::{NeighbourStep, SearchDirection};
 use petgraph::Direction;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
-
-pub use cycle::{Cycle, Cycles, Hop};
-pub use digest::digest;
-pub use edges::GraphEdge;
-pub use neighbours::{NeighbourStep, SearchDirection};
+use petgraph::visit::EdgeRef;
 pub use precedence::Precedence;
-pub use waves::Wave;
 
 use crate::project::stack::{DataKind, StackIndex};
 use crate::source::Span;
@@ -270,6 +266,89 @@ impl Graph {
         }
         route
     }
+
+    /// Returns the number of nodes: stacks, groups and parts of groups.
+    pub fn n_nodes(&self) -> usize {
+        self.graph.node_count()
+    }
+
+    /// Returns the name of a group; `None` for a stack or a part of a group.
+    pub fn group_name(&self, node: u32) -> Option<&str> {
+        match self.graph.node_weight(NodeIndex::from(node))? {
+            Node::Group(name) => Some(name),
+            Node::Stack(_) | Node::Part => None,
+        }
+    }
+
+    /// Returns all edges, in the same order for the same stacks and references.
+    pub fn edges(&self) -> impl Iterator<Item = GraphEdge> {
+        let node = |index: NodeIndex| u32::try_from(index.index()).expect("it counts in 32 bits");
+        self.graph.edge_references().map(move |edge| {
+            let declaring = |kind: OriginKind| match kind {
+                OriginKind::Before => edge.source(),
+                OriginKind::After
+                | OriginKind::ReplaceTriggeredBy
+                | OriginKind::Data(_)
+                | OriginKind::Nesting => edge.target(),
+            };
+            GraphEdge {
+                earlier: node(edge.source()),
+                later: node(edge.target()),
+                declared: edge.weight().and_then(|origin| {
+                    let stack = self.stack(declaring(origin.kind))?;
+                    Some((origin.kind, stack))
+                }),
+            }
+        })
+    }
+
+    /// Returns the wave of each stack of the project, meaningful only for selected stacks.
+    pub fn waves(&self, is_selected: impl Fn(StackIndex) -> bool) -> Vec<Wave> {
+        let components = self.components();
+        let mut sizes = vec![0_u32; components.len()];
+        for &component in &components {
+            sizes[component] += 1;
+        }
+        let is_step = |node: usize| node < self.n_stacks && is_selected(StackIndex::new(node));
+        // A cycle without selected stacks orders its neighbours like any other stack.
+        let mut is_unknown = vec![false; components.len()];
+        for (node, &component) in components.iter().enumerate() {
+            is_unknown[component] |= sizes[component] > 1 && is_step(node);
+        }
+        let precedence = Precedence::of(self, &components);
+        let mut pending = precedence.pending();
+        let mut waves = vec![0_u32; components.len()];
+        let mut ready: Vec<usize> = (0..components.len())
+            .filter(|&node| pending[node] == 0)
+            .collect();
+        while let Some(node) = ready.pop() {
+            let next_wave = waves[node] + u32::from(is_step(node));
+            for next in precedence.successors(node) {
+                let next = next.node as usize;
+                waves[next] = waves[next].max(next_wave);
+                is_unknown[next] |= is_unknown[node];
+                pending[next] -= 1;
+                if pending[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        let wave = |(stack, &component): (usize, &usize)| {
+            if sizes[component] > 1 {
+                Wave::InCycle
+            } else if is_unknown[stack] {
+                Wave::AfterCycle
+            } else {
+                Wave::Number(waves[stack])
+            }
+        };
+        components
+            .iter()
+            .enumerate()
+            .take(self.n_stacks)
+            .map(wave)
+            .collect()
+    }
 }
 
 /// Searches for selected stacks in one direction.
@@ -381,4 +460,25 @@ pub enum ArrowEnd {
     Stack(StackIndex),
     /// A group by number and name; parts of a group have no name.
     Group(usize, String),
+}
+
+/// An edge between two nodes. The first nodes are the stacks, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphEdge {
+    pub earlier: u32,
+    pub later: u32,
+    /// The kind of constraint, and the stack that declares it or is nested; `None` for an edge between a
+    /// group and its member or part.
+    pub declared: Option<(OriginKind, StackIndex)>,
+}
+
+/// When a stack can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wave {
+    /// After this many selected stacks on the longest path to it.
+    Number(u32),
+    /// After stacks of a cycle in which a stack is selected.
+    AfterCycle,
+    /// Never: it waits for itself.
+    InCycle,
 }

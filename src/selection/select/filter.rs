@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::path_filter::PathFilter;
-use super::released::ReleasedQuery;
-use super::{Reach, Released, SelectionReason};
+use super::{Reach, SelectionReason};
 use crate::change::trigger::Trigger;
 use crate::change::{
     Baseline, ChangeBase, Changes, CountedStates, MissingStack, StackStatus, StackStatuses,
@@ -13,6 +12,7 @@ use crate::change::{
 use crate::path::{ProjectPath, StackPath};
 use crate::project::stack::{Stack, StackIndex};
 use crate::project::tag::TagFilter;
+use crate::release::Consumer;
 use crate::selection::graph::NeighbourStep;
 
 #[derive(Debug, Clone)]
@@ -407,6 +407,43 @@ impl Query {
             Ok(Vec::new())
         } else {
             Err(Obstacle::Excluded(meaning))
+        }
+    }
+}
+
+/// The stacks that policies name at the release of a module.
+#[derive(Debug, Clone)]
+pub struct ReleasedQuery {
+    pub module: String,
+    pub old: String,
+    pub new: String,
+    /// The stacks whose calls resolve to the old version.
+    pub consumers: BTreeMap<StackIndex, Consumer>,
+    /// The named stacks, each with the policies that name it, by name.
+    pub named: BTreeMap<StackIndex, Vec<String>>,
+}
+
+/// The relation of a stack to the release of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Released {
+    pub module: String,
+    pub old: String,
+    pub new: String,
+    /// By name.
+    pub policies: Vec<String>,
+    /// Its call that resolves to the old version, if it has one.
+    pub consumer: Option<Consumer>,
+}
+
+impl ReleasedQuery {
+    pub(super) fn of(&self, stack: StackIndex) -> Released {
+        let policies = self.named.get(&stack);
+        Released {
+            module: self.module.clone(),
+            old: self.old.clone(),
+            new: self.new.clone(),
+            policies: policies.cloned().unwrap_or_default(),
+            consumer: self.consumers.get(&stack).cloned(),
         }
     }
 }

@@ -6,7 +6,6 @@
 
 mod filter;
 mod path_filter;
-mod released;
 mod wants;
 
 use std::cell::OnceCell;
@@ -15,8 +14,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 pub use self::filter::{DirectoryMatch, NamedStacks, Obstacle, Query, RecordedQuery};
+pub use self::filter::{Released, ReleasedQuery};
 pub use self::path_filter::PathFilter;
-pub use self::released::{Released, ReleasedQuery};
 use self::wants::Wants;
 use crate::change::trigger::Trigger;
 use crate::change::{Baseline, ChangeCause, StackStatus};
