@@ -59,6 +59,18 @@ pub fn first_of(names: impl ExactSizeIterator<Item: AsRef<str>>, most: usize) ->
     text
 }
 
+/// Joins the first `most` of some names as a sentence does: `/a, /b and /c`, or `/a, /b and 3 more`.
+pub fn listed(names: impl ExactSizeIterator<Item: AsRef<str>>, most: usize) -> String {
+    let more = names.len().saturating_sub(most);
+    let first = names.take(most).map(|name| name.as_ref().to_owned());
+    let mut parts: Vec<String> = first.collect();
+    parts.extend((more > 0).then(|| format!("{more} more")));
+    match parts.pop() {
+        Some(last) if !parts.is_empty() => format!("{} and {last}", parts.join(", ")),
+        last => last.unwrap_or_default(),
+    }
+}
+
 /// Formats a number of things: "1 stack", "2 stacks".
 pub fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -85,6 +97,9 @@ mod tests {
         assert_eq!(first_of(names.iter(), 3), "a, b, c");
         assert_eq!(first_of(names.iter(), 2), "a, b and 1 more");
         assert_eq!(first_of(names[..1].iter(), 1), "a");
+        assert_eq!(listed(names.iter(), 3), "a, b and c");
+        assert_eq!(listed(names.iter(), 2), "a, b and 1 more");
+        assert_eq!(listed(names[..1].iter(), 3), "a");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::duration::local_time;
 use crate::error::{Error, ErrorKind};
 use crate::notice::Notices;
-use crate::printable::{command_line, printable};
+use crate::printable::{command_line, listed, printable};
 use crate::record::journal::{LockHolder, RunRecord, UnreadRun};
 use crate::run::recording::{Busy, RecordingNote};
 use crate::run::resume::ResumeError;
@@ -160,26 +160,13 @@ fn busy_error(busy: Busy, can_be_beside: bool) -> Error {
 /// Describes what may still run. The lock does not show whether a command of the run or a process
 /// that it left behind holds it.
 fn what_runs(record: &RunRecord) -> String {
-    let mut stacks: Vec<String> = record
-        .started()
-        .map(|stack| printable(stack).into_owned())
-        .collect();
-    match stacks.len() {
-        0 => "a process that it started".to_owned(),
-        1 => format!(
-            "its command in {}, or a process that it started,",
-            stacks[0]
-        ),
-        all => {
-            if all > MAX_NAMED {
-                stacks.truncate(MAX_NAMED);
-                stacks.push(format!("{} more", all - MAX_NAMED));
-            }
-            let last = stacks.pop().unwrap_or_default();
-            format!(
-                "one of its commands in {} and {last}, or a process that they started,",
-                stacks.join(", ")
-            )
+    let stacks: Vec<_> = record.started().map(printable).collect();
+    match &stacks[..] {
+        [] => "a process that it started".to_owned(),
+        [stack] => format!("its command in {stack}, or a process that it started,"),
+        stacks => {
+            let stacks = listed(stacks.iter(), MAX_NAMED);
+            format!("one of its commands in {stacks}, or a process that they started,")
         }
     }
 }

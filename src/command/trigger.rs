@@ -16,7 +16,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::error::{Error, Result};
 use crate::git::{GitError, Repository};
 use crate::path::{KeyFilter, ProjectPath};
-use crate::printable::count;
+use crate::printable::{count, listed};
 use crate::project::stack::StackIndex;
 use crate::project::tag::TagFilter;
 use crate::selection::select::Query;
@@ -175,14 +175,9 @@ impl Context {
                 "remove it from the ignore rules, or run `git add --force`",
             ),
             files => {
-                let mut names: Vec<String> = files.iter().take(MAX_NAMED).map(shown).collect();
-                if files.len() > MAX_NAMED {
-                    names.push(format!("{} more", files.len() - MAX_NAMED));
-                }
-                let last = names.pop().unwrap_or_default();
-                let names = names.join(", ");
+                let names = listed(files.iter().map(shown), MAX_NAMED);
                 (
-                    format!("git ignores {names} and {last}, so these triggers have no effect"),
+                    format!("git ignores {names}, so these triggers have no effect"),
                     "remove them from the ignore rules, or run `git add --force`",
                 )
             }

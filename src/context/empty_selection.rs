@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::path::{KeyFilter, ProjectPath};
-use crate::printable::{command_line, count, printable};
+use crate::printable::{command_line, count, listed, printable};
 use crate::selection::select::{DirectoryMatch, Obstacle, Query, Selection};
 
 impl Context {
@@ -106,10 +106,9 @@ impl Context {
             .into_iter()
             .filter_map(|(flag, is_given)| is_given.then_some(flag))
             .collect();
-            let passes = match flags.split_last() {
-                None => String::new(),
-                Some((last, [])) => format!(" passes {last}"),
-                Some((last, others)) => format!(" passes {} and {last}", others.join(", ")),
+            let passes = match flags.len() {
+                0 => String::new(),
+                n => format!(" passes {}", listed(flags.iter(), n)),
             };
             if let Some(recorded) = recorded.filter(|recorded| recorded.changed) {
                 return match recorded.statuses.changed().count() {

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::export::{OrderedTask, WorkOrder};
 use crate::git::GitError;
 use crate::notice::Notices;
-use crate::printable::{count, printable};
+use crate::printable::{count, listed, printable};
 use crate::project::Project;
 use crate::project::config::RecordKind;
 use crate::project::host::host_environment;
@@ -261,16 +261,7 @@ fn named(stacks: &Stacks, changed: &[&ChangedStack], with_files: bool) -> String
             format!("`{path}`")
         }
     };
-    let mut names: Vec<String> = changed.iter().take(MAX_NAMED).map(name).collect();
-    if changed.len() > MAX_NAMED {
-        names.push(format!("{} more", changed.len() - MAX_NAMED));
-    }
-    let end = names.pop().unwrap_or_default();
-    if names.is_empty() {
-        end
-    } else {
-        format!("{} and {end}", names.join(", "))
-    }
+    listed(changed.iter().map(name), MAX_NAMED)
 }
 
 /// Refuses, or notes, that stacks no longer exist.

@@ -104,7 +104,6 @@ impl AskedTools {
         }
     }
 
-    /// Adds the inputs of a stack to the environment of its commands.
     fn pass_inputs(
         &mut self,
         stack: PlanStack,

@@ -50,7 +50,6 @@ impl Context {
         ))
     }
 
-    /// Reports invalid stack names in the conditions of stacks.
     pub fn check_conditions(&mut self, stacks: impl Iterator<Item = StackIndex>) {
         let stacks: Vec<StackIndex> = stacks.collect();
         let mut found = misplaced(&self.project, &self.graph, stacks.iter().copied());
@@ -100,7 +99,6 @@ impl<'l> Conditions<'l> {
         Ok(conditions)
     }
 
-    /// Removes decided stacks with failed conditions from the plan.
     fn leave_out(
         &mut self,
         subjects: &mut StacksToPlan<'_>,

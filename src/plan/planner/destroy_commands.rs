@@ -16,6 +16,7 @@ use crate::git::{CommitId, CommitTree, Repository};
 use crate::path::StackPath;
 use crate::plan::DestroyCommand;
 use crate::plan::removal::is_only_forgotten;
+use crate::plan::stack::RemovedCode;
 use crate::project::discover::Listing;
 use crate::project::environment::Environments;
 use crate::project::host::host_environment;
@@ -228,8 +229,8 @@ impl<'s> DestroyCommands<'s> {
 
     /// Returns why the resources of a removed stack may belong to another one: its driver reports
     /// no backend, and the same command destroys both. A `removed` block resolves that.
-    pub(super) fn why_unclear(&self, code: OwnCode<'_, '_>) -> Option<BlockedRemoval> {
-        let namespaces = code.environments.namespaces().of_stack(code.stack);
+    pub(super) fn why_unclear(&self, code: RemovedCode<'_, '_>) -> Option<BlockedRemoval> {
+        let namespaces = code.code.environments.namespaces().of_stack(code.stack);
         let own = match code.driver.destroy_words(&namespaces) {
             Ok(Some(words)) => words,
             // Reported elsewhere.
@@ -243,7 +244,7 @@ impl<'s> DestroyCommands<'s> {
         };
         let own = OwnCommand {
             code,
-            command: DestroyCommand::new(&own, &code.project.root, code.path),
+            command: DestroyCommand::new(&own, &code.code.project.root, code.path),
             by_driver: RefCell::default(),
         };
         for source in self.sources() {
@@ -342,18 +343,9 @@ pub(super) fn first_message(found: Vec<Diagnostic>) -> String {
     first.map_or_else(String::new, |first| first.message)
 }
 
-/// The code of a removed stack whose driver reports no backend.
-#[derive(Clone, Copy)]
-pub(super) struct OwnCode<'c, 'p> {
-    pub(super) stack: StackIndex,
-    pub(super) path: &'c StackPath,
-    pub(super) driver: Driver<'p>,
-    pub(super) project: &'p Project,
-    pub(super) environments: &'c Environments<'p>,
-}
-
 struct OwnCommand<'c, 'p> {
-    code: OwnCode<'c, 'p>,
+    /// The code of a removed stack whose driver reports no backend.
+    code: RemovedCode<'c, 'p>,
     command: DestroyCommand,
     /// Its commands with the drivers of other projects; `None` if they cannot be evaluated.
     by_driver: RefCell<BTreeMap<(*const Project, String), Option<DestroyCommand>>>,
@@ -369,7 +361,7 @@ impl OwnCommand<'_, '_> {
         }
         let (code, name) = (self.code, other.driver.name);
         let may_be_driver = name == code.driver.name
-            || !code.project.drivers.contains_key(name)
+            || !code.code.project.drivers.contains_key(name)
             || !source.project.drivers.contains_key(code.driver.name);
         if !may_be_driver {
             return Ok(false);
@@ -377,9 +369,13 @@ impl OwnCommand<'_, '_> {
         let mut by_driver = self.by_driver.borrow_mut();
         let key = (std::ptr::from_ref(source.project), name.to_owned());
         let own = by_driver.entry(key).or_insert_with(|| {
-            let namespaces = code.environments.namespaces().of_stack(code.stack);
+            let namespaces = code.code.environments.namespaces().of_stack(code.stack);
             let words = other.driver.destroy_words(&namespaces).ok().flatten()?;
-            Some(DestroyCommand::new(&words, &code.project.root, code.path))
+            Some(DestroyCommand::new(
+                &words,
+                &code.code.project.root,
+                code.path,
+            ))
         });
         if let Some(own) = own {
             return Ok(command.is_same(own));

@@ -288,7 +288,6 @@ impl Decisions {
         going.map(|(stack, _)| stack)
     }
 
-    /// Returns the stacks that are destroyed, replaced, or lose resources, with the reason.
     pub(super) fn destroyed(
         &self,
         subjects: &StacksToPlan<'_>,

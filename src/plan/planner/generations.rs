@@ -30,21 +30,13 @@ impl<'d> Removal<'d> {
         let old = entry.of_generation(generation)?;
         let applied = old.applied.as_ref();
         let seen = applied.and_then(|it| it.seen.as_deref().or(it.commit.as_deref()));
-        let mut removal = Removal {
-            path: path.clone(),
-            removed: if generation < by {
-                Removed::Replaced { by }
-            } else {
-                Removed::Unfinished
-            },
-            seen: seen.and_then(CommitId::new),
-            blocked: None,
-            backend_there: None,
-            decided: None,
-            is_planned: false,
-            leaving: Vec::new(),
-            entry: Cow::Owned(old),
+        let seen = seen.and_then(CommitId::new);
+        let removed = if generation < by {
+            Removed::Replaced { by }
+        } else {
+            Removed::Unfinished
         };
+        let mut removal = Removal::open(path.clone(), Cow::Owned(old), removed, seen);
         if removal.seen.is_none() {
             removal.block("its applied commit is not recorded", "destroy it by hand");
         }

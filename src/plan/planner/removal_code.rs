@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::commits::Commits;
-use super::destroy_commands::{BRING_BACK, DestroyCommands, OwnCode, first_message};
+use super::destroy_commands::{BRING_BACK, DestroyCommands, first_message};
 use super::removals::{BlockedRemoval, DecidedRemoval, Removal, Removals};
 use super::subjects::tools_on_path;
 use super::tools::Ask;
@@ -141,15 +141,8 @@ impl Removals<'_> {
                     let is_told_apart = code.driver.tool.is_some()
                         || code.backend.is_some()
                         || removal.is_unmistakable();
-                    let own = OwnCode {
-                        stack: code.stack,
-                        path: &removal.path,
-                        driver: code.driver,
-                        project: code.project,
-                        environments: code.environments,
-                    };
                     let unclear = (!is_told_apart)
-                        .then(|| commands.why_unclear(own))
+                        .then(|| commands.why_unclear(code.code(removal)))
                         .flatten();
                     match unclear {
                         None => codes.push(code),

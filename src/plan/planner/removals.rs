@@ -134,11 +134,24 @@ impl<'d> Removal<'d> {
             });
         }
         Removal {
+            blocked,
+            ..Removal::open(path, Cow::Borrowed(entry), removed, seen)
+        }
+    }
+
+    /// Returns a removal about which nothing is decided.
+    pub(super) fn open(
+        path: StackPath,
+        entry: Cow<'d, Entry>,
+        removed: Removed,
+        seen: Option<CommitId>,
+    ) -> Self {
+        Removal {
             path,
-            entry: Cow::Borrowed(entry),
+            entry,
             removed,
             seen,
-            blocked,
+            blocked: None,
             backend_there: None,
             decided: None,
             is_planned: false,

@@ -58,7 +58,6 @@ pub(super) struct StackToPlan<'p> {
     pub(super) next: Option<NextGeneration>,
     /// Describes the commit that it reverts, if the flags allow that.
     pub(super) reverts: Option<String>,
-    /// Whether drift was accepted since the last apply.
     pub(super) accepts_drift: bool,
     pub(super) is_released: bool,
 }

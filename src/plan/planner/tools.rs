@@ -71,7 +71,6 @@ impl EndedOutput {
     }
 }
 
-/// How a planning run came about, for its journal.
 #[derive(Clone)]
 pub struct RunOrigin {
     pub purpose: Purpose,

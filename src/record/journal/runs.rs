@@ -15,6 +15,7 @@ use super::record::{RunRecord, StackState};
 use super::write::{FILE, NEW_FILE};
 use crate::author::{has_ended, host};
 use crate::folder::{GuardedFolder, NAME, Unusable, failed};
+use crate::printable::listed;
 use crate::state::writer::LocalCopy;
 
 /// Where the runs are, below `.orch`.
@@ -116,13 +117,7 @@ const MAX_CANDIDATES: usize = 10;
 
 /// Lists the ids that an ambiguous name may mean.
 fn candidates(ids: &[String]) -> String {
-    let mut list: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
-    if ids.len() > MAX_CANDIDATES {
-        list.truncate(MAX_CANDIDATES);
-        list.push(format!("{} more", ids.len() - MAX_CANDIDATES));
-    }
-    let end = list.pop().unwrap_or_default();
-    format!("{} and {end}", list.join(", "))
+    listed(ids.iter().map(|id| format!("`{id}`")), MAX_CANDIDATES)
 }
 
 /// Returns how many runs are newer than the one that `last` or `last~N` means.

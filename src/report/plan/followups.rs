@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::path::StackPath;
 use crate::plan::{PlannedFollowUp, PlannedFollowUps};
-use crate::printable::printable;
+use crate::printable::{listed, printable};
 use crate::run::evaluated::ProblemSeverity;
 
 const MAX_NAMED: usize = 3;
@@ -41,15 +41,7 @@ pub(super) fn uncertain(followups: &PlannedFollowUps) -> Option<String> {
         [_] => "its",
         _ => "their",
     };
-    let first = followups.uncertain.iter().take(MAX_NAMED);
-    let mut names: Vec<String> = first.map(StackPath::to_string).collect();
-    if let Some(more @ 1..) = followups.uncertain.len().checked_sub(MAX_NAMED) {
-        names.push(format!("{more} more"));
-    }
-    let names = match names.split_last() {
-        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        _ => names.concat(),
-    };
+    let names = listed(followups.uncertain.iter().map(StackPath::as_str), MAX_NAMED);
     Some(format!(
         "Follow-ups of {names} may differ: {whose} changes are known only during the apply."
     ))
