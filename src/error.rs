@@ -33,7 +33,6 @@ pub struct Refusal {
 
 pub type BoxedError = Box<dyn StdError + Send + Sync>;
 
-/// The kind of an error, which decides the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The command line is wrong.
@@ -117,7 +116,6 @@ impl Error {
         self.refusal.as_deref()
     }
 
-    /// Returns what decides the exit status.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -151,7 +149,6 @@ impl From<ExitStatus> for Error {
     }
 }
 
-/// An error with what was being done when it happened.
 #[derive(Debug)]
 struct ContextError {
     message: String,

@@ -135,12 +135,10 @@ impl Sources {
         format!("{}:{}", file.path.relative(), position.line)
     }
 
-    /// Returns how many files were read.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Returns whether no file was read.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

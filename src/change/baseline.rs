@@ -32,7 +32,6 @@ impl fmt::Display for ChangeBase {
     }
 }
 
-/// The document that stacks are compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedBase {
     pub address: String,

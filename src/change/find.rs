@@ -19,7 +19,6 @@ use crate::project::discover::Listing;
 use crate::project::stack::{self, StackIndex};
 use crate::project::{self, Problems, Project};
 
-/// The stacks that have changed since a base.
 #[derive(Debug, Clone)]
 pub struct Changes {
     pub since: Baseline,

@@ -18,7 +18,6 @@ use crate::project::function_files::FileRead;
 use crate::project::stack::FOR_EACH;
 use crate::project::{self, LoadTreeError, Project, StacksOfTree};
 
-/// The files that differ from the base.
 pub(super) struct Differences<'a> {
     pub(super) changed: &'a ChangedFiles,
     /// The counted files with uncommitted changes; earlier changes may be committed.

@@ -51,7 +51,6 @@ fn remedy_command(why: &BaseUnknown) -> Option<String> {
 }
 
 impl Context {
-    /// Notes changes that select no stack.
     pub(super) fn note_unselectable(&self, since: &Baseline) {
         for removed in &since.removed {
             let since = match &since.base {
@@ -140,7 +139,6 @@ impl Context {
             .note_removed(since, &mut problems.diagnostics);
     }
 
-    /// Returns the requested statuses of the stacks.
     pub(super) fn recorded(
         &mut self,
         change: Option<&ChangeQuery>,

@@ -42,7 +42,6 @@ const USUAL_JOBS: usize = 20;
 /// The same for `make`, which starts jobs at no cost and runs as many as its own `-j` allows.
 const USUAL_JOBS_OF_MAKE: usize = 64;
 
-/// How a run becomes a pipeline.
 pub struct ExportOptions {
     pub engine: Engine,
     /// How many jobs run at once, at most.

@@ -13,7 +13,6 @@ use crate::printable::printable;
 use crate::project::{Problems, discover};
 use crate::workspace::LocatedProject;
 
-/// The data that a command reads besides the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reads {
     pub status: ReadStatus,

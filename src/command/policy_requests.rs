@@ -89,7 +89,6 @@ struct Questions<'a> {
 }
 
 impl Questions<'_> {
-    /// Evaluates the policies for some stacks, in path order.
     fn ask(
         &self,
         stacks: &[StackIndex],

@@ -250,7 +250,6 @@ impl Context {
         })
     }
 
-    /// Returns the path that a stack would have in the state.
     fn recorded_path(&self, written: &str) -> Option<String> {
         Some(self.directory.resolve(written).ok()?.to_string())
     }

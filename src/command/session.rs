@@ -41,7 +41,6 @@ pub trait RunOutput: Sink {
 pub trait RunTerminal {
     fn output<'o>(&'o self, run: &ToolRun<'o>) -> Result<Box<dyn RunOutput + 'o>>;
 
-    /// Shows why a tool failed in a stack, with its output.
     fn show_log(
         &self,
         stack: &StackPath,
@@ -98,7 +97,6 @@ impl<'c> RunSession<'c> {
         self.begun().id()
     }
 
-    /// Makes the run record in the state.
     pub(super) fn keep_state(&mut self, lock: StateLock, plan: StatePlan) -> Result<()> {
         let begun = self.begun.take().expect("the run continues");
         let run = begun.id().to_owned();

@@ -91,7 +91,6 @@ impl StackExplanation {
 }
 
 impl Context {
-    /// Explains the stacks that a path names.
     pub fn explain(&mut self, written: &str, request: SelectionRequest) -> Result<Explanation> {
         let has_history = request.change.is_some() || !request.statuses.is_empty();
         let fetches = request.fetches;

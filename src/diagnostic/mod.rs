@@ -32,7 +32,6 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// The file, for problems of a file that has no text to point at.
     pub file: Option<ProjectPath>,
-    /// Facts about the problem.
     pub notes: Vec<String>,
     pub help: Vec<String>,
 }
@@ -87,7 +86,6 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a way to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());

@@ -101,7 +101,6 @@ impl<'p> Driver<'p> {
         self.name == NONE
     }
 
-    /// Returns whether its tool selects workspaces in the directory of a stack.
     pub fn selects_workspaces(&self) -> bool {
         matches!(self.tool, Some(Tool::Terraform | Tool::OpenTofu))
     }

@@ -32,7 +32,6 @@ pub struct Outputs {
     secrets: BTreeMap<String, Secret>,
 }
 
-/// An output, reduced to its storable part.
 #[derive(Debug, Clone)]
 pub(super) enum OutputDigest {
     Open(String),

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use super::{CommitId, GitError, Repository, repository_path};
 use crate::path::ProjectPath;
 
-/// The content of a directory in a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holds {
     NoDirectory,

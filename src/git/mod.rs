@@ -328,7 +328,6 @@ impl Repository {
         self.program.ask_remote_head(remote)
     }
 
-    /// Records which branch a remote's HEAD names.
     pub fn set_remote_head(&self, remote: &str, branch: &str) -> Result<(), GitError> {
         self.program.set_remote_head(remote, branch)
     }

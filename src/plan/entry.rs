@@ -479,7 +479,6 @@ impl StackFacts<'_> {
     }
 }
 
-/// Checks that the driver's answer is allowed for the requested action.
 pub fn allowed(
     driver: &Driver<'_>,
     asked: AskedAction,

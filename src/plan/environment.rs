@@ -378,7 +378,6 @@ fn is_of_surroundings(name: &str) -> bool {
         || CI.iter().any(|ci| name.starts_with(ci))
 }
 
-/// Returns the key of a driver command among the variables.
 fn command_name(step: DriverStep) -> String {
     format!("{COMMAND}{}", step.name())
 }

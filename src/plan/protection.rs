@@ -270,7 +270,6 @@ impl<'a> DestroyedPart<'a> {
     }
 }
 
-/// The protected part that would be destroyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ProtectedLoss {
     Stack,

@@ -103,7 +103,6 @@ impl RemovedStack<'_> {
     }
 }
 
-/// The role of a recorded stack in a plan with removals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalRole {
     /// It is destroyed, unless another stack needs it.

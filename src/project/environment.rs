@@ -68,7 +68,6 @@ pub fn compose(command: &mut Command, environment: &Environment) {
     }
 }
 
-/// Returns the value of a variable in a command with this environment.
 pub fn lookup(environment: &Environment, name: &str) -> Option<String> {
     match environment.get(name) {
         Some(own) => own.clone(),

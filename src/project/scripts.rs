@@ -160,7 +160,6 @@ impl<'p> Evaluation<'_, '_, 'p> {
         self.problems.push(diagnostic.help(help));
     }
 
-    /// Checks an attribute that is a text for people.
     fn text(&mut self, expr: Option<&'p Expr>, name: &str) {
         let Some(expr) = expr else {
             return;

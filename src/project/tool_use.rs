@@ -175,7 +175,6 @@ pub fn wrapped_tool(command: &[OsString]) -> Option<String> {
     Some(format!("{} {}", found.tool, found.arguments[found.action]))
 }
 
-/// Returns the words that variables add to a command line of a tool.
 pub(super) fn added_words(
     tool: &str,
     arguments: &[String],
@@ -212,7 +211,6 @@ fn action(tool: &str, arguments: &[String]) -> Option<usize> {
     is_action(&arguments[first]).then_some(first)
 }
 
-/// Returns the directory that an option chooses, given the word that follows it.
 fn chosen_directory<'w>(word: &'w str, next: &'w str) -> Option<&'w str> {
     let (name, value) = option(word)?;
     let is_chosen = DIRECTORY.contains(&name);

@@ -78,7 +78,6 @@ pub struct Release {
 /// Why a release cannot be found.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
-    /// No block has this name.
     #[error("no module `{name}`")]
     UnknownModule {
         name: String,

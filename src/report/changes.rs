@@ -35,7 +35,6 @@ pub(super) fn file_text(file: &ChangedFile) -> String {
     }
 }
 
-/// Returns the steps from a stack to a file.
 pub(super) fn chain_text(chain: &[Use]) -> String {
     let steps: Vec<String> = chain.iter().map(use_text).collect();
     steps.join(", ")

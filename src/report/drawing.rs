@@ -82,7 +82,6 @@ impl<'a> Drawing<'a> {
 /// How many lines of each kind the label of an arrow has.
 const MAX_LABELS: usize = 5;
 
-/// Writes the graph in the language of Graphviz.
 pub fn write_dot(out: &mut impl Write, drawing: &Drawing) -> io::Result<()> {
     let quoted = |text: &str| {
         let text = printable(text);

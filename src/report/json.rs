@@ -218,7 +218,6 @@ fn predecessor_json<'a>(predecessor: &RelatedStack, project: &'a Project) -> Pre
     }
 }
 
-/// The environment of a stack, with the origins of its variables.
 pub struct ShownEnvironment<'a> {
     pub stack: StackIndex,
     /// The variables that a run adds or removes.

@@ -25,7 +25,6 @@ pub(super) struct MissingJson<'a> {
     /// The proof that it was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<EvidenceJson<'a>>,
-    /// Why there is no proof.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<WhyJson>,
 }

@@ -15,7 +15,6 @@ use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project};
 use crate::selection::select::Selection;
 
-/// The values of expressions in a stack or directory.
 pub struct Evaluation<'a> {
     pub directory: &'a ProjectPath,
     pub stack: Option<StackIndex>,

@@ -156,7 +156,6 @@ pub struct Follow {
     pub policies: Vec<String>,
 }
 
-/// Why a turn was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowReason {
     pub policies: Vec<String>,
@@ -178,7 +177,6 @@ pub struct DroppedFollowUp {
 /// Why something does not follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhyDropped {
-    /// No stack has that name.
     Unknown,
     /// The name is the id of one stack and the path of another.
     Ambiguous {

@@ -80,7 +80,10 @@ pub enum RunEvent {
     /// A command that took too long has not ended after its interrupt, and is killed.
     Killed(TurnIndex),
     /// Some output of an attempt was not stored or shown.
-    OutputLost { turn: TurnIndex, problem: String },
+    OutputLost {
+        turn: TurnIndex,
+        problem: String,
+    },
     /// `orch` was asked to stop.
     Interrupted {
         /// The number of the signal.
@@ -92,7 +95,6 @@ pub enum RunEvent {
     },
     /// The result of a turn is known, or that it will not run.
     Ended(Ending),
-    /// Policies answered to the end of a turn.
     Evaluated(Arc<TurnEvaluation>),
     /// Events can no longer be stored; the text says where, and why.
     NotKept(String),
@@ -105,7 +107,6 @@ pub enum RunEvent {
 pub enum Reaction {
     /// Nothing new starts; each running command is interrupted once and may end by itself.
     Interrupt,
-    /// The running commands are asked to terminate.
     Terminate,
     /// The running commands are killed.
     Kill,

@@ -126,7 +126,6 @@ impl FollowUpTurns {
     }
 }
 
-/// A message to the thread that asks policies.
 enum FollowerMessage {
     Started(TurnIndex),
     /// A later step of a turn has started.
@@ -261,7 +260,6 @@ impl PolicyThread {
     }
 }
 
-/// Returns whether policies are asked when a turn ends like this.
 fn is_asked(ending: &Ending) -> bool {
     match &ending.outcome {
         Outcome::Succeeded | Outcome::Failed(_) => true,

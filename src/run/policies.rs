@@ -88,7 +88,6 @@ impl Context {
     }
 }
 
-/// Returns the digest of everything that the answers of a policy depend on.
 fn digest(policy: &PolicyBlock, text: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(text);

@@ -19,7 +19,6 @@ const INPUTS: [&str; 2] = ["run_input", "module_input"];
 const SEPARATORS: [char; 2] = [',', '|'];
 
 impl Context {
-    /// Adds warnings about loaded policies.
     pub fn lint_policies(&mut self, loaded: &LoadedPolicies) {
         let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
         let (workspace, problems) = self.parts();

@@ -36,16 +36,13 @@ pub struct RunSettings {
     /// How often a failed command is retried.
     pub retries: Option<u32>,
     pub retry_on_exit: Vec<i32>,
-    /// Retry after output that matches these patterns.
     pub retry_on_output: Vec<String>,
     /// The time before the second attempt.
     pub retry_backoff: Option<Duration>,
     pub exit_codes: ExitCodes,
     /// Whether the exit status of the run shows whether there are changes.
     pub detailed_exit_code: bool,
-    /// How the state records the run, whatever its command is.
     pub recording: Option<RecordKind>,
-    /// Whether inputs become variables.
     pub sharing: Option<Sharing>,
 }
 

@@ -258,7 +258,6 @@ pub struct SharedInputs<'p> {
     variables: HashMap<TurnIndex, Environment>,
     /// The stacks whose command did not run, each with the stack whose outputs could not be read.
     unread: BTreeSet<(StackIndex, StackIndex)>,
-    /// The inputs whose mocks were used.
     mocked: BTreeSet<(StackIndex, String)>,
 }
 
@@ -308,7 +307,6 @@ impl SharedInputs<'_> {
         &self.mocked
     }
 
-    /// Evaluates the variables of a turn that has read all outputs for them.
     fn set_variables(&mut self, turn: TurnIndex) -> Result<(), Failure> {
         let stack = self.sequence[turn.get()];
         let has_mocks = self.sharing == Sharing::WithMocks;

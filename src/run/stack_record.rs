@@ -70,7 +70,6 @@ pub struct Findings {
     /// The digests of the outputs, if they are known.
     pub outputs: Option<BTreeMap<String, String>>,
     pub used: Option<UsedDigests>,
-    /// Whether the whole stack matches its configuration.
     pub is_complete: bool,
     pub effect: Effect,
     /// Whether it was applied, but a postcondition failed.
@@ -131,7 +130,6 @@ impl NewEntry {
         self.unknown.clone().or_else(elsewhere)
     }
 
-    /// Returns the change that records the intent, before the command starts.
     pub(super) fn intent(&self, run: &str) -> Change {
         match self.destroyed {
             Some(_) => Change::Destroying,

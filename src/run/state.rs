@@ -94,7 +94,6 @@ fn answered(result: Result<(), Failure>) -> StepEnd {
     }
 }
 
-/// The records of a run, before it starts.
 pub struct StatePlan {
     records: Vec<Option<NewEntry>>,
     /// Changes to record at once, by key.

@@ -35,7 +35,6 @@ impl TurnIndex {
     }
 }
 
-/// One stack's turn in a run, with all its steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     /// The stack, which may have been removed from the project.

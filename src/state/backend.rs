@@ -100,7 +100,6 @@ impl Backend {
         &*self.store
     }
 
-    /// Returns the key of an object beside the document.
     pub(super) fn beside(&self, name: &str) -> String {
         format!("{}.{name}", self.base)
     }

@@ -128,7 +128,6 @@ pub fn touch<E>(
     })
 }
 
-/// The project of a new document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// The project, as configured.

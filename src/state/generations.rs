@@ -77,7 +77,6 @@ impl Entry {
         })
     }
 
-    /// Returns the entry after an old generation was destroyed.
     pub fn without_generation(&self, generation: Generation) -> Option<Entry> {
         let mut entry = self.clone();
         entry.forget_generation(generation);

@@ -12,7 +12,6 @@ use super::store::StoreError;
 use super::written::{RunWrite, Tally};
 use crate::author::Author;
 
-/// The name of the command in the history.
 const RECOVER: &str = "recover";
 
 #[derive(Debug, Clone, Default)]

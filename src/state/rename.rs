@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 use super::document::{Document, Entry};
 use crate::path::{KeyFilter, StackPath};
 
-/// An entry that gets another key.
 struct MovedEntry {
     path: StackPath,
     key: String,
@@ -76,7 +75,6 @@ impl Document {
 }
 
 impl Entry {
-    /// Renames references to single stacks.
     fn follow_names(&mut self, keys: &BTreeMap<String, String>) {
         let output = |named: String| {
             let now = named.rsplit_once('#').and_then(|(stack, output)| {

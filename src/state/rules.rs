@@ -20,7 +20,6 @@ pub struct RecordedRules {
     /// The resources that may be neither destroyed nor replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prevent_resource_destroy: Option<RecordedRule<ProtectedResources>>,
-    /// Whether a replacement is created before the old stack is destroyed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_before_destroy: Option<RecordedRule<bool>>,
     /// The inputs whose changes bring about nothing, as written: `["all"]` for every input.

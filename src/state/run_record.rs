@@ -21,7 +21,6 @@ pub struct RunChanges {
     pub run: String,
     /// How many times the record has been written.
     pub sequence: u64,
-    /// When it was written last, which is the heartbeat of the run.
     pub at: Timestamp,
     /// The changed stacks, as whole entries; `None` for removed ones.
     #[serde(deserialize_with = "keys::by_path")]

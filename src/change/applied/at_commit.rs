@@ -170,7 +170,6 @@ impl<'p> CommitContent<'p> {
         Ok(stacks)
     }
 
-    /// Returns whether a commit has an instance that HEAD lacks.
     pub(super) fn key_at(
         &self,
         path: &StackPath,

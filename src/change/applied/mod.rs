@@ -48,7 +48,6 @@ pub struct StackStatuses {
     pub missing: BTreeMap<String, MissingStack>,
 }
 
-/// A recorded stack that the project lacks.
 #[derive(Debug, Clone)]
 pub struct MissingStack {
     /// Removed if that is proven, otherwise absent.
@@ -233,7 +232,6 @@ impl StackStatus {
         has_failed.then_some(StackStatus::Failed("the last attempt failed"))
     }
 
-    /// Returns the status of a stack with the applied inputs.
     fn of_triggers(applied: &Applied, triggers: &[ProjectPath]) -> Self {
         let answered: BTreeSet<&str> = applied.triggers.iter().map(String::as_str).collect();
         let mut new = triggers.iter();

@@ -34,7 +34,6 @@ pub struct RemovingBlock {
     pub file: String,
     /// From 1.
     pub line: usize,
-    /// Whether the stack's resources are destroyed.
     pub destroys: bool,
 }
 

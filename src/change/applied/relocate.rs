@@ -172,7 +172,6 @@ impl<'a> Relocation<'a> {
         Err(clashes)
     }
 
-    /// Returns the stack of the project with the id of an entry.
     fn owner(&self, key: &str) -> Option<StackIndex> {
         let id = self.document.stacks.get(key)?.id.as_ref()?;
         self.by_id.get(&id.to_ascii_lowercase()).copied()
@@ -187,7 +186,6 @@ impl<'a> Relocation<'a> {
         self.recorded_ids.get(&id).copied()
     }
 
-    /// Returns the place of the block that moves an entry.
     fn place(&self, key: &str) -> String {
         let path = StackPath::parse(key);
         let block = path.and_then(|path| self.project.moves.from(&path));

@@ -133,7 +133,6 @@ struct RemovalFacts<'k, 'p> {
 }
 
 impl RemovalFacts<'_, '_> {
-    /// Returns the index of a stack's directory.
     fn place(&self, path: &StackPath) -> usize {
         let found = self.directories.binary_search(path.directory());
         found.expect("it is the directory of a missing stack")

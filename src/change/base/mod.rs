@@ -21,7 +21,6 @@ pub use self::remedy::{Remedy, fetch_command};
 use crate::git::{CommitId, GitError, Repository};
 use crate::project::config::ProjectSettings;
 
-/// The commit that changes are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     pub commit: CommitId,

@@ -43,7 +43,6 @@ impl Remedy {
         }
     }
 
-    /// Returns the command for the user, which suffices in one step.
     pub fn command(&self) -> Option<String> {
         let arguments = match self {
             Remedy::Fetch(arguments) => arguments.clone(),

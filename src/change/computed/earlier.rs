@@ -128,7 +128,6 @@ impl<'a> EarlierTree<'a> {
         )?)
     }
 
-    /// Returns whether the tree includes the configuration of a directory.
     pub(super) fn covers(&self, directory: &ProjectPath) -> bool {
         self.directories.contains(directory)
     }
@@ -143,7 +142,6 @@ impl<'a> EarlierTree<'a> {
     }
 }
 
-/// Returns whether a skip mark exists on disk.
 fn is_there(root: &Path, mark: &ProjectPath) -> Result<bool, FileReadError> {
     let found = if_there(mark.to_host(root).symlink_metadata()).map_err(|source| FileReadError {
         path: mark.relative().to_owned(),

@@ -36,7 +36,6 @@ impl IgnoreFilter<'_> {
         self.is_inside(file) || self.view.ignored.contains(file)
     }
 
-    /// Returns whether a file of the stack's directory is ignored.
     pub(super) fn is_inside(&self, file: &ProjectPath) -> bool {
         self.inside.binary_search(&file).is_ok()
     }

@@ -100,7 +100,6 @@ struct TerraformFile {
     is_override: bool,
 }
 
-/// Reads the Terraform files of a directory.
 fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> CodeData {
     let mut data = CodeData::default();
     let Some(listed) = tree.listing().get(directory.as_str()) else {

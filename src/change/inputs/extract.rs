@@ -217,7 +217,6 @@ pub(super) fn local_module(source: &str) -> Option<Dependency> {
     (is_local(source) || is_absolute(source)).then(|| Dependency::Module(source.into()))
 }
 
-/// Returns the call of a module outside of the project.
 pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> Dependency {
     let whole = literal(source);
     Dependency::Elsewhere(Box::new(CallText {
@@ -381,7 +380,6 @@ fn location(expr: &Expr) -> Option<PathBase> {
     }
 }
 
-/// Formats dependencies for tests.
 #[cfg(test)]
 pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {

@@ -453,7 +453,6 @@ fn outside(path: &str, span: Option<Span>, file: &ProjectPath) -> Diagnostic {
     diagnostic.note("changes there go unnoticed")
 }
 
-/// Warns that the directory of a module is missing.
 pub(super) fn absent_module(
     source: &str,
     absent: NoModule,

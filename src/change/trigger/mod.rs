@@ -16,7 +16,6 @@ pub(crate) use file::{TriggerFile, is_nameable, is_trigger_name, read, understan
 use crate::git::FileState;
 use crate::path::ProjectPath;
 
-/// The directory of triggers, at the project root.
 const DIRECTORY: &str = ".tmtriggers";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -34,7 +34,6 @@ pub(super) struct ApprovedPlan<'s> {
     pub(super) is_rejected: bool,
 }
 
-/// The user's answer to the approval prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApprovalAnswer {
     NotAsked,

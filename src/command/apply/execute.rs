@@ -569,7 +569,6 @@ impl Apply<'_> {
         before.collect()
     }
 
-    /// Returns the stacks that get a new generation.
     fn made(&self, context: &Context) -> BTreeSet<StackIndex> {
         let entries = self.saved.plan.entries.iter();
         let made = entries
@@ -578,7 +577,6 @@ impl Apply<'_> {
         made.collect()
     }
 
-    /// Returns the generations that the commands of stacks use.
     pub(super) fn generations(&self, context: &Context) -> Generations {
         let entries = self.saved.plan.entries.iter();
         let made = entries.filter_map(|entry| Some((entry.stack.clone(), entry.generation?)));

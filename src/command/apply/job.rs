@@ -52,7 +52,6 @@ impl Apply<'_> {
         })
     }
 
-    /// Records in the state that jobs have succeeded.
     pub fn complete_jobs(&self, code: &str, jobs: &[String]) -> Result<()> {
         let LoadedProject { mut context, .. } = self.load(true)?;
         context.complete_jobs(code, jobs)?;

@@ -10,7 +10,6 @@ use crate::run::request::new_id;
 use crate::run::state_lock::{LockRequest, Lockable, StateLock};
 use crate::state::document::RunAction;
 
-/// The lock, held since before planning.
 pub struct HeldLock {
     pub(super) run: String,
     pub(super) lock: StateLock,

@@ -38,7 +38,6 @@ pub struct PriorOperation {
     pub must_succeed: bool,
 }
 
-/// A part of a plan after the gate.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenPart {
     /// The operations that may run, or have.
@@ -57,7 +56,6 @@ pub struct WorkLeft {
     pub is_waiting: bool,
 }
 
-/// Why a job skips a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipReason {
     /// It runs after this stack, which has not succeeded.

@@ -52,7 +52,6 @@ impl ApplyPolicies {
 pub(super) struct PolicyContext {
     now: ApplyPolicies,
     facts: RunFacts,
-    /// The stacks that would be rolled back.
     rollbacks: BTreeMap<StackIndex, Rollback>,
     /// Whether a user has typed an answer to the plan.
     is_typed: bool,
@@ -133,7 +132,6 @@ impl Apply<'_> {
         Ok(found)
     }
 
-    /// Reads the input of the apply's policies.
     pub(super) fn following(
         &self,
         context: &mut Context,

@@ -176,7 +176,6 @@ impl Apply<'_> {
         Err(refuse(context, Destroyer::Plan, &protected).into())
     }
 
-    /// Reads the progress of a plan file on this machine.
     fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
         // The jobs of a work order share the state, not this machine.
         if !self.is_from_file || self.part.is_some() || self.ended_order.is_some() {
@@ -284,7 +283,6 @@ impl VerifiedPlan {
         to_do
     }
 
-    /// Returns the removed stacks to destroy.
     pub(super) fn removals<'d>(&'d self, to_do: &RemainingWork<'_>) -> Removals<'d> {
         self.recorded()
             .map(|(document, statuses)| removals_of(document, statuses, to_do))

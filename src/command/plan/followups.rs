@@ -180,7 +180,6 @@ impl Context {
     }
 }
 
-/// The expected results of an apply's turns.
 struct ExpectedTurns<'a, 'l> {
     context: &'l mut Context,
     forecast: FollowUpForecast<'a>,

@@ -9,7 +9,6 @@ use crate::record::logs::Logs;
 use crate::run::event::{RunEvent, Sink};
 use crate::run::turn::{Step, Turn};
 
-/// Follows a planning run.
 pub(super) struct PlanStarts {
     logs: Logs,
     turns: Vec<Asked>,

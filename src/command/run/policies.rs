@@ -157,7 +157,6 @@ fn destroys(patterns: &RecordPatterns, command: &[OsString], environment: &Envir
 }
 
 impl PreparedRunPolicies {
-    /// Prepares the policies of a run. Their errors are added to the problems.
     pub(super) fn prepare(
         context: &mut Context,
         options: &RunOptions,

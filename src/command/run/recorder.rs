@@ -281,7 +281,6 @@ impl Recorder {
         Some(recorded.fold(first, RecordedAs::followed_by))
     }
 
-    /// Returns the recorded action of a stack's follow-up.
     fn followup(&self, followed: &PreparedRunPolicies, stack: StackIndex) -> Option<RecordedAs> {
         let commands = followed.command.commands(stack);
         self.recorded_turn(commands, followed.tasks(stack)?, None)
@@ -328,7 +327,6 @@ impl HeldState {
         self.lock.document()
     }
 
-    /// Takes the receiver of signals.
     pub(super) fn inbox(&mut self) -> Option<Inbox> {
         self.lock.inbox()
     }

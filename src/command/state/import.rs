@@ -281,7 +281,6 @@ impl ImportedGraph<'_> {
     }
 }
 
-/// Refuses stacks in a cycle.
 fn cyclic(keys: &[&str]) -> Error {
     let keys: Vec<_> = keys
         .iter()

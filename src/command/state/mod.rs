@@ -155,7 +155,6 @@ impl<'c> ProjectState<'c> {
         }
     }
 
-    /// Changes the entries of this project's document.
     fn change(
         &self,
         edit: &DocumentEdit<'_>,

@@ -58,7 +58,6 @@ pub struct ApplyFollowUps<'a, 'p> {
 pub(super) type AppliedOutputs<'a> = (&'a Option<BTreeMap<String, String>>, &'a Option<String>);
 
 impl<'p> ApplyFollowUps<'_, 'p> {
-    /// Records that the stack's resources were destroyed.
     pub(super) fn is_destroyed(&mut self, stack: StackIndex) {
         let known = &mut self.stacks[stack.get()];
         known.is_new = true;

@@ -198,7 +198,6 @@ impl<'p> ApplyTurn<'p> {
             && self.stack.recorded.is_none()
     }
 
-    /// Returns the file that the outputs of a source are printed to.
     pub(super) fn input_file(&self, position: usize) -> PathBuf {
         self.folder.join(format!("input-{position}.json"))
     }

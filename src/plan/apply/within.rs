@@ -183,7 +183,6 @@ impl ShownChanges {
         (is_same || is_rest()) && (self.is_provisional || values_agree(shown, now))
     }
 
-    /// Checks the answer of a driver that names no resources.
     fn check_counts(
         &self,
         answer: &DriverAnswer,

@@ -87,7 +87,6 @@ impl IgnoredInputs<'_> {
     }
 }
 
-/// The proof that a stack was removed, or its absence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Removed {

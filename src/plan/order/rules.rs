@@ -10,7 +10,6 @@ use super::{RelaxedEdge, StackOperation, StackWork};
 use crate::run::turn::Operation;
 use crate::selection::graph::Precedence;
 
-/// The properties that all edges of a rule share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rule {
     /// Of two rules that may be relaxed, the lower number takes precedence.

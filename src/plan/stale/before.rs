@@ -42,7 +42,6 @@ impl PlanFacts<'_> {
         of_run.collect()
     }
 
-    /// Returns whether a stack has changed since a plan was made.
     fn is_newer(&self, saved: &SavedPlan, stack: StackIndex) -> bool {
         let Some(entry) = self.entry(stack) else {
             return false;

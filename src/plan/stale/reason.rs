@@ -18,7 +18,6 @@ pub enum Stale {
         was_kept: bool,
     },
     Gone(StackPath),
-    /// The removed stack exists again.
     Back(StackPath),
     /// The removal of the stack is no longer proven, with the reason.
     NotRemoved(StackPath, String),

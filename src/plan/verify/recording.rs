@@ -201,7 +201,6 @@ impl ApplyRecording<'_, '_> {
         changes
     }
 
-    /// Returns the entry of an unchanged stack with its current declarations.
     fn declaration(&self, stack: StackIndex) -> Option<(String, Change)> {
         let key = key(self.project, stack);
         let mut entry = self.lock.document().stacks.get(&key)?.clone();

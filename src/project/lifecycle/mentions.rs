@@ -9,7 +9,6 @@ pub const STACKS: &str = "stacks";
 /// The namespace of the condition's own stack.
 pub const SELF: &str = "self";
 
-/// The stacks that a condition names.
 #[derive(Debug, Default)]
 pub struct Mentions<'p> {
     /// Those that it names literally, with the places of the names.

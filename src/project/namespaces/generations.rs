@@ -13,7 +13,6 @@ use crate::path::{Generation, StackPath};
 use crate::project::lifecycle::STACKS;
 use crate::project::stack::StackIndex;
 
-/// The name of the generation of a stack in expressions.
 pub(crate) const GENERATION: &str = "generation";
 
 /// The generations of stacks, by path: of those that are not named, the first.

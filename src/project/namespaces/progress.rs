@@ -25,7 +25,6 @@ pub(super) struct EvaluatedValue<'p> {
     pub(super) looked_up: BTreeSet<Arc<str>>,
 }
 
-/// Something that a value was computed from.
 #[derive(Debug, Clone)]
 pub enum Used<'p> {
     /// A global or a `let`, and its inputs.

@@ -49,7 +49,6 @@ impl MovedBlock {
     }
 }
 
-/// The stacks at one end of a block.
 #[derive(Clone, Copy)]
 enum Range<'b> {
     Below(&'b ProjectPath),

@@ -51,7 +51,6 @@ pub(crate) enum Declared {
     Instances {
         stacks: Vec<Stack>,
         for_each: Span,
-        /// The files that functions in it have read or looked for.
         reads: Vec<AttributeRead>,
     },
     /// Unknown stacks, since `for_each` is wrong.

@@ -169,7 +169,6 @@ impl Stacks {
         }
     }
 
-    /// Notes that a stack uses data of another one.
     pub fn add_use(&mut self, stack: StackIndex, used: StackUse) {
         self.in_path_order[stack.get()].uses.push(used);
     }
@@ -314,7 +313,6 @@ impl Stacks {
         [own, StackRange(below)]
     }
 
-    /// Returns the stacks that a tag filter matches, in path order.
     pub fn tagged(&self, filter: &TagFilter) -> Vec<StackIndex> {
         let mut found: Vec<StackIndex> = Vec::new();
         for tags in filter.alternatives() {

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use super::entry::{EndedTurnRecord, OutcomeRecord};
 use super::evaluated::EvaluatedRecord;
 
-/// The turns of a stack that have failed.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     /// By the number of the turn, from 1.

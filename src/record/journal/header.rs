@@ -93,7 +93,6 @@ pub const TRACKED: &str = "tracked";
 pub const DRIFT: &str = "drift";
 pub const TASK: &str = "task";
 
-/// The settings of the policies that follow a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoliciesRecord {
     /// The first run of the workflow: this one, unless it resumes another one.
@@ -235,7 +234,6 @@ pub struct BaseRecord {
 }
 
 impl BaseRecord {
-    /// Returns the journal's form of a base.
     pub fn of(since: &Baseline) -> Self {
         match &since.base {
             ChangeBase::Commit(base) => BaseRecord {

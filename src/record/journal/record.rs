@@ -33,7 +33,6 @@ pub struct RunRecord {
     turn_numbers: HashMap<(String, Option<u32>), usize>,
 }
 
-/// The answers of policies to the end of a turn.
 #[derive(Debug, Serialize)]
 pub struct EvaluatedTurn {
     /// The number of its stack's turn; absent for the first.

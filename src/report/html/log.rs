@@ -29,7 +29,6 @@ impl LogFile<'_> {
     }
 }
 
-/// Returns the existing logs, in the order of the stacks.
 pub(super) fn find<'a>(run: &'a ShownRun, logs: &Logs) -> Vec<LogFile<'a>> {
     let mut found = Vec::new();
     for (stack, shown) in run.stacks().enumerate() {

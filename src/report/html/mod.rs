@@ -67,7 +67,6 @@ pub fn write_html(out: &mut impl Write, run: &ShownRun, logs: &Logs) -> io::Resu
     out.write_all(rest.as_bytes())
 }
 
-/// Returns the colour of the page's icon.
 fn colour(run: &ShownRun) -> &'static str {
     match run.state {
         RunStatus::Succeeded => "1a7f37",

@@ -25,7 +25,6 @@ struct PlanJson<'a> {
     options: &'a RequestedOptions,
     commit: Option<&'a str>,
     state: Option<&'a AppliedBase>,
-    /// Whether there is anything to apply.
     applyable: bool,
     /// Whether nothing failed, is blocked or was left out.
     complete: bool,

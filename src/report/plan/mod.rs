@@ -23,7 +23,6 @@ use crate::plan::{Plan, WorkBefore};
 use crate::printable::printable;
 use crate::record::logs::LogReader;
 
-/// The output of a stack's tool.
 pub struct ToolText {
     pub log: io::Result<LogReader>,
     /// The offset of the plan; `None` if the tool failed, since all of the output may explain that.

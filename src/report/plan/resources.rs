@@ -36,7 +36,6 @@ impl<'a> Resource<'a> {
         self.change.destroys()
     }
 
-    /// Returns Terraform's sign for its change.
     pub(super) fn sign(&self) -> &'static str {
         let actions: Vec<&str> = self.change.actions.iter().map(String::as_str).collect();
         match *actions {

@@ -190,7 +190,6 @@ impl<'a> RunText<'a> {
         )
     }
 
-    /// Returns the line before the output of the last attempt.
     pub fn last_attempt(self, turn: TurnIndex, attempt: u32) -> String {
         format!("orch: {}: attempt {attempt}:\n", self.path(turn))
     }

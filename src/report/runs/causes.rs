@@ -147,7 +147,6 @@ impl<'a> Causes<'a> {
         }
     }
 
-    /// Returns the turns of a stack that followed others, in their order.
     pub(in crate::report) fn of(&self, stack: &str) -> Vec<Followed<'a>> {
         let here = &self.runs[0];
         let asked = here.asked.get(stack).into_iter().flat_map(BTreeMap::keys);

@@ -19,7 +19,6 @@ struct ListedJson<'a> {
     state: &'static str,
     #[serde(flatten)]
     known: Option<KnownJson<'a>>,
-    /// Why its data is missing.
     problem: Option<String>,
 }
 

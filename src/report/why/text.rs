@@ -60,7 +60,6 @@ pub fn write_why(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     ways(out, story)
 }
 
-/// Writes the data of other stacks that the stack uses.
 fn uses(out: &mut impl Write, story: &Story<'_>) -> io::Result<()> {
     let uses = story.stack().uses.iter().filter(|it| it.kind.is_data());
     let sources = &story.question.project.sources;

@@ -35,7 +35,6 @@ pub(super) struct TurnStage {
     pub(super) changes: Option<ChangeSummary>,
 }
 
-/// The current state of an active turn.
 pub(super) enum Phase<C> {
     Running {
         command: C,

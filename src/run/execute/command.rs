@@ -84,7 +84,6 @@ pub enum Streams<'a> {
     },
 }
 
-/// The destination of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlet {
     /// A pipe for each of its streams.

@@ -284,7 +284,6 @@ enum Message {
     },
     /// The effect of a turn will never be reported.
     Unsettled(TurnIndex),
-    /// The effect of a turn of an earlier run.
     Earlier(Settlement),
     /// No further effects of turns of earlier runs will be reported.
     NoMoreEarlier,

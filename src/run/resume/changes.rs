@@ -42,7 +42,6 @@ pub struct ChangesSinceRun {
     pub unknown: Option<UnknownChanges>,
 }
 
-/// A stack that has changed since an earlier run.
 #[derive(Debug)]
 pub struct ChangedStack {
     pub stack: StackIndex,

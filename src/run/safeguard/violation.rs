@@ -18,7 +18,6 @@ const DEFAULT_BRANCH: &str =
 /// How many pairs of stacks a violation names.
 const N_PAIRS: usize = 10;
 
-/// Why a run is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
     #[error("refused: {}", Untracked(.0))]
@@ -71,9 +70,7 @@ pub enum Violation {
 /// Two stacks, of which one is to be destroyed too early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlyDestroy {
-    /// The stack that runs after the other.
     pub dependent: String,
-    /// The stack that is destroyed too early.
     pub destroyed: String,
 }
 

@@ -40,7 +40,6 @@ pub struct Skipped {
     pub cause: TurnIndex,
 }
 
-/// The progress of the turns of a run.
 pub struct Schedule {
     precedence: Precedence,
     /// The reversed precedence, from the first added turn on.

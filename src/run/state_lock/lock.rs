@@ -202,7 +202,6 @@ impl StateLock {
         self.inputs.head.as_ref()
     }
 
-    /// Takes the receiver of signals.
     pub fn inbox(&mut self) -> Option<Inbox> {
         self.inbox.take()
     }

@@ -160,10 +160,8 @@ pub struct Workflow {
     n_followups: usize,
 }
 
-/// The effect of the end of a turn.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Consequences {
-    /// The turns that were added to the workflow, in order.
     pub queued: Vec<Follow>,
     /// Turns that would have run anyway.
     pub joined: Vec<Follow>,
@@ -361,7 +359,6 @@ impl Workflow {
         }
     }
 
-    /// Returns the positions of the turns of a stack, in order.
     fn of_stack(&self, stack: StackIndex) -> impl Iterator<Item = usize> + Clone {
         let of_path = self
             .by_path

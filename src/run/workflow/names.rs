@@ -57,7 +57,6 @@ impl StackNames {
         }
     }
 
-    /// Returns how many stacks there are.
     pub fn len(&self) -> usize {
         self.paths.len()
     }

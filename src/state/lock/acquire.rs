@@ -23,7 +23,6 @@ use crate::author::Author;
 /// How long to wait before something is tried again that failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A run's request for the lock.
 pub struct LockApplication<'a> {
     pub run: &'a str,
     pub action: &'a RunAction,
@@ -42,7 +41,6 @@ pub struct LockApplication<'a> {
 
 #[derive(Debug)]
 pub enum WaitReason<'a> {
-    /// Another run holds the lock.
     Held(&'a LockConflict),
     /// The lock is free, and this many runs have waited for longer.
     Behind(usize),

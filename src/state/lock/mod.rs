@@ -32,7 +32,6 @@ use crate::printable::printable;
 /// How long the processes of a killed run may take to end, and a process to take or free the lock.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The name of a forced unlock in the history.
 const UNLOCK: &str = "unlock";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +94,6 @@ impl LockConflict {
 pub enum LockError {
     #[error(transparent)]
     Read(#[from] BackendReadError),
-    /// There is no document.
     #[error("no state at `{0}`")]
     Missing(String),
     /// Another run writes.
@@ -115,7 +113,6 @@ impl From<StoreError> for LockError {
     }
 }
 
-/// Why a lock is taken over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TakeoverReason {
     /// Its run was killed on this machine, and all its processes have ended.

@@ -21,7 +21,6 @@ pub enum UnlockError {
     Lock(#[from] LockError),
     #[error("the state is not locked")]
     NotLocked,
-    /// Another run holds it.
     #[error("the state is locked with another code")]
     WrongCode(Box<LockConflict>),
     /// The last heartbeat is recent, or its time is unknown.

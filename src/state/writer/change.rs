@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use crate::path::Generation;
 use crate::state::document::Entry;
 
-/// A change of a run to a recorded stack.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// The whole entry: with an intent before the first attempt, with a result after the last one. Parts from this
@@ -25,7 +24,6 @@ pub(super) struct ChangeContext<'a> {
     pub(super) current: Option<&'a Entry>,
     /// Its entry before the last intent.
     pub(super) settled: Option<&'a Entry>,
-    /// The destroyed old generations of the stack in this run.
     pub(super) destroyed: &'a [Generation],
     pub(super) run: &'a str,
     pub(super) at: Timestamp,

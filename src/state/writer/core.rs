@@ -38,7 +38,6 @@ pub struct Core {
     record_version: Version,
     /// The content of the next record.
     wanted: BTreeMap<String, Option<Entry>>,
-    /// The old generations of stacks that the run destroyed.
     destroyed: BTreeMap<String, Vec<Generation>>,
     /// The entries of the run's stacks before it.
     before: BTreeMap<String, Option<Entry>>,
@@ -48,7 +47,6 @@ pub struct Core {
     pending: Vec<u64>,
     /// The tickets of changes that are in the request that is under way.
     asked: Vec<u64>,
-    /// Whether a request is under way.
     is_busy: bool,
     is_fold_due: bool,
     last_write: Option<Moment>,

@@ -84,7 +84,6 @@ pub struct LocalCopy {
 }
 
 impl LocalCopy {
-    /// The name of the file in the folder of a run.
     pub(crate) const FILE: &str = "state.json";
 
     pub fn of(folder: GuardedFolder, run: &str) -> Self {

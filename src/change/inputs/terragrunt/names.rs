@@ -33,7 +33,6 @@ const FUNCTIONS: [&str; 11] = [
     READ_CONFIG,
 ];
 
-/// The function that reads another file of Terragrunt.
 pub(super) const READ_CONFIG: &str = "read_terragrunt_config";
 
 /// The files that `find_in_parent_folders()` looks for.
@@ -61,7 +60,6 @@ impl FileRole {
     }
 }
 
-/// A file to read for a stack.
 pub(super) struct Visit {
     pub(super) file: ProjectPath,
     pub(super) role: FileRole,

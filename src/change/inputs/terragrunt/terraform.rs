@@ -13,7 +13,6 @@ use crate::path::ProjectPath;
 /// Arguments of `extra_arguments` that list files.
 const VAR_FILES: [&str; 2] = ["required_var_files", "optional_var_files"];
 
-/// Adds variable files.
 pub(super) fn extra_arguments(reading: &mut Reading, terraform: &Block, names: &Names) {
     for arguments in terraform.body.blocks("extra_arguments") {
         self::arguments(reading, arguments, names);
@@ -45,7 +44,6 @@ fn arguments(reading: &mut Reading, extra: &Block, names: &Names) {
     }
 }
 
-/// Adds the module that Terragrunt runs.
 pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     let Some(source) = terraform.body.attribute("source") else {
         return;

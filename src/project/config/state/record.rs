@@ -101,7 +101,6 @@ impl RecordPattern {
 }
 
 impl RecordPatterns {
-    /// Returns the patterns of a project that configures none.
     pub fn built_in() -> Self {
         RecordPatterns(BUILT_IN.clone())
     }

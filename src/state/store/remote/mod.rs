@@ -118,7 +118,6 @@ pub(in crate::state) fn gcs(backend: &GcsBackend) -> Result<Box<dyn Store>, Stor
     RemoteStore::open(Arc::new(store), None, answers, address)
 }
 
-/// Returns the store of a container of Azure Blob Storage.
 pub(in crate::state) fn azure(backend: &AzureBackend) -> Result<Box<dyn Store>, StoreError> {
     let address = format!("az://{}/{}", backend.account, backend.container);
     let answers = LastResponse::about(&backend.container);
