@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use self::expression::expression;
-pub(super) use self::expression::{is_keyword, number};
+pub(super) use self::expression::number;
+use self::expression::{expression, is_keyword};
 use super::lower::span;
 use crate::language::syntax::{DeferredBlock, Name};
 use crate::source::{FileId, Span};

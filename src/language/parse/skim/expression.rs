@@ -208,7 +208,7 @@ fn name(text: &[u8]) -> Option<&[u8]> {
     (!is_keyword(word)).then_some(rest)
 }
 
-pub(in crate::language::parse) fn is_keyword(word: &[u8]) -> bool {
+pub(super) fn is_keyword(word: &[u8]) -> bool {
     matches!(
         word,
         b"else" | b"endfor" | b"endif" | b"for" | b"if" | b"in"
