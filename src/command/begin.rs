@@ -196,12 +196,15 @@ pub(super) fn resume_error(error: ResumeError) -> Error {
             let hint = format!("resume it with orch {orch}, which wrote its journal");
             (ErrorKind::Refused, Some(hint))
         }
+        ResumeError::PartOfWorkOrder(_) => {
+            let hint = "run its jobs again: they skip stacks that are done; `orch finish --work-order FILE` continues its follow-ups";
+            (ErrorKind::Refused, Some(hint.to_owned()))
+        }
         ResumeError::Other { purpose, .. } => {
             let hint = match purpose.as_str() {
                 "apply" => {
                     "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file"
                 }
-                "job" => "run the job of the work order again: it skips stacks that are done",
                 _ => "`orch runs list` lists all runs",
             };
             (ErrorKind::Refused, Some(hint.to_owned()))

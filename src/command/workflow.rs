@@ -287,7 +287,7 @@ impl EarlierWorkflow {
                         || evaluated.dropped.iter().any(|it| it.chain.is_some())
                 })
         };
-        let is_of_jobs = |record: &&&RunRecord| record.header.part_of.is_some();
+        let is_of_jobs = |record: &&&RunRecord| record.header.is_of_work_order();
         let mut troubled = records.iter().rev().filter(|it| !is_of_jobs(it));
         let troubled = troubled.find(is_troubled);
         let ids = records.iter().map(|record| record.header.run.clone());

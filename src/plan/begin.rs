@@ -55,6 +55,8 @@ pub struct DriverRun<'a> {
     pub policies: Option<PoliciesRecord>,
     /// The run whose follow-ups it runs, if it has no turns of its own.
     pub resumes: Option<String>,
+    /// The run of the work order whose follow-ups it runs.
+    pub part_of: Option<&'a str>,
 }
 
 /// Fails on I/O errors, or if another run is in progress.
@@ -115,7 +117,7 @@ pub fn begin(
         policies: run.policies.clone(),
         graph: digest(&project.stacks, references),
         environment,
-        part_of: None,
+        part_of: run.part_of.map(str::to_owned),
     };
     StartedRun::begin(
         &project.root,

@@ -274,7 +274,7 @@ impl PreparedRun {
             policies: self.policies.clone(),
             graph: digest(stacks, references),
             environment: names(self.tasks.iter().flatten().map(|task| &task.environment)),
-            part_of: None,
+            part_of: earlier.and_then(|earlier| earlier.part_of.clone()),
         }
     }
 }

@@ -49,6 +49,7 @@ impl Ask for Tools<'_> {
             },
             policies: None,
             resumes: None,
+            part_of: None,
             base: origin.base,
         };
         let circumstances = BeginOptions {

@@ -76,7 +76,7 @@ pub struct Header {
     pub graph: String,
     /// The names of the variables that commands get, sorted. Values may be secret.
     pub environment: Vec<String>,
-    /// The run of the work order that it is a job of, or itself if it is that run.
+    /// The run of the work order that it is a job of or whose follow-ups it runs, or itself if it is that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
 }

@@ -67,6 +67,9 @@ pub enum ResumeError {
     /// A later run, which may have resumed it, cannot be read.
     #[error(transparent)]
     UnreadLater(UnreadRun),
+    /// It ran a job of a work order, or its follow-ups.
+    #[error("run {0} cannot be resumed: it is part of a work order")]
+    PartOfWorkOrder(String),
     /// It was not one of `orch run`.
     #[error("run {run} cannot be resumed: it is a run of `orch {purpose}`")]
     Other {
@@ -97,10 +100,7 @@ impl EarlierRun {
         let record = newest(&runs, named, may_be_alive)?;
         let run = &record.header.run;
         if record.header.part_of.is_some() {
-            return Err(ResumeError::Other {
-                run: run.to_owned(),
-                purpose: "job".to_owned(),
-            });
+            return Err(ResumeError::PartOfWorkOrder(run.to_owned()));
         }
         if let Some(purpose) = &record.header.purpose {
             return Err(ResumeError::Other {
@@ -218,6 +218,8 @@ pub struct ResumedRun {
     /// Stacks that have not succeeded and no longer exist.
     pub gone: Vec<String>,
     pub base: Option<BaseRecord>,
+    /// The run of the work order whose follow-ups the run executes, if any.
+    pub part_of: Option<String>,
     pub direction: Direction,
     /// Whether a stack that has succeeded had changes.
     pub had_changes: bool,
@@ -240,6 +242,7 @@ impl ResumedRun {
             left_out: Vec::new(),
             gone: Vec::new(),
             base: header.base.clone(),
+            part_of: header.part_of.clone(),
             direction: direction
                 .map_err(|word| ResumeError::unknown_word(header, "direction", word))?,
             had_changes: earlier.done.had_changes,

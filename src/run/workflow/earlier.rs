@@ -54,7 +54,7 @@ impl EarlierTurns {
                     earlier.turns[place].answers = Some(answers.collect());
                 }
                 // Jobs only ask policies.
-                if record.header.part_of.is_none() || said.run.is_some() {
+                if !record.header.is_of_work_order() || said.run.is_some() {
                     evaluated.insert(place);
                 }
                 let changes: Vec<_> = said
@@ -167,7 +167,7 @@ impl EarlierTurns {
             };
             // It is a follow-up whether or not a reason is recorded.
             (next.is_followup, next.was_added) = (turn.is_added, turn.is_added);
-            if record.header.part_of.is_some() {
+            if record.header.is_of_work_order() {
                 (next.started_after, next.ended_after) = (turn.started_after, turn.ended_after);
             }
             next.state = state;

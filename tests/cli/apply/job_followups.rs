@@ -118,6 +118,11 @@ fn finish_tries_failed_follow_ups_again_on_the_same_machine() {
     fails(&repository, FINISH, 1, "/web");
     breaks(&repository, "web", false);
     log(&repository);
+    // Only `orch finish` takes part in the claim on their results.
+    let run = run_ids(&repository).pop().unwrap();
+    let resume = format!("run --resume {run}");
+    fails(&repository, &resume, 4, "`orch finish --work-order FILE`");
+    assert_eq!(log(&repository), [""; 0]);
     // Another machine knows only that follow-ups have failed.
     let missing = "warning: follow-ups may be missing: run";
     fails(&repository, &format!("{second} {FINISH}"), 1, missing);

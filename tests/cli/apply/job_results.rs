@@ -279,7 +279,7 @@ fn finish_has_the_results_of_a_command_that_the_state_does_not_record() {
         &repository,
         "run --resume last",
         4,
-        "it is a run of `orch job`",
+        "it is part of a work order",
     );
 }
 
