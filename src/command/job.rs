@@ -33,6 +33,7 @@ use crate::state::clock::SystemClock;
 use crate::state::document::OrderJob;
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
+use crate::state::results::LatestAttempts;
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
@@ -460,15 +461,19 @@ impl Context {
         let Some(store) = self.results_store()? else {
             return Ok(());
         };
-        let latest = store.latest_attempts(&order.run).map_err(from_store)?;
-        for turn in latest.killed.keys().filter(|turn| turns.contains(turn)) {
+        let files = store.result_files(&order.run).map_err(from_store)?;
+        let LatestAttempts {
+            mut results,
+            killed,
+        } = files.latest();
+        for turn in killed.keys().filter(|turn| turns.contains(turn)) {
             states[*turn] = TurnProgress::Failed;
         }
-        for (turn, name) in latest.results {
-            if !turns.contains(&turn) || latest.killed.contains_key(&turn) {
-                continue;
-            }
-            let Some(bytes) = store.result(&order.run, name).map_err(from_store)? else {
+        results.retain(|turn, _| turns.contains(turn) && !killed.contains_key(turn));
+        let files: Vec<String> = results.values().map(|name| name.file()).collect();
+        let found = store.read_results(&order.run, &files).map_err(from_store)?;
+        for (turn, bytes) in results.into_keys().zip(found) {
+            let Some(bytes) = bytes else {
                 continue;
             };
             let damaged = || format!("failed to read a result of run {}", order.run);

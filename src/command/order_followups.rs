@@ -83,9 +83,9 @@ impl Context {
         let Some(store) = self.results_store()? else {
             return Ok(None);
         };
-        if !self.fetch_from(&store, &order.run)? {
+        let Some(files) = self.fetch_from(&store, &order.run)? else {
             return Ok(None);
-        }
+        };
         let project = &self.project;
         let earlier = EarlierRun::of_order(&project.root, &order.run).map_err(resume_error)?;
         let rest = ResumedRun::new(&earlier, &project.stacks, false).map_err(resume_error)?;
@@ -103,7 +103,7 @@ impl Context {
         let mut workflow = EarlierWorkflow::new(project, &records, last);
         // The commit is that of the order.
         workflow.allows_changed_policies = true;
-        let latest = store.latest_attempts(&order.run).map_err(from_store)?;
+        let latest = files.latest();
         let result = |turn: usize| {
             let name = latest.results.get(&turn);
             (turn, name.map_or(0, |name| name.attempt))

@@ -1,8 +1,6 @@
 //! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
 //! has handed them on.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 
 use crate::context::{Context, from_store};
@@ -12,7 +10,7 @@ use crate::record::journal::{Event, Runs};
 use crate::record::results::{LocalResults, MergeFacts, OpenTurn, StoredOrder, TurnResult};
 use crate::state::backend::Backend;
 use crate::state::document::Document;
-use crate::state::store::StoreError;
+use crate::state::results::ResultFiles;
 
 impl Context {
     /// Brings the runs of work orders to this machine: all, or those whose id begins or ends with a text.
@@ -47,52 +45,43 @@ impl Context {
     pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
         match self.results_store()? {
             Some(_) if self.is_done(run) => Ok(true),
-            Some(store) => self.fetch_from(&store, run),
+            Some(store) => Ok(self.fetch_from(&store, run)?.is_some()),
             None => Ok(false),
         }
     }
 
-    /// Does the same with a store, even if nothing can change but the answers of policies.
-    pub(super) fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<bool> {
+    /// Does the same with a store, even if nothing can change but the answers of policies. Returns the files in the
+    /// store, if there are any.
+    pub(super) fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<Option<ResultFiles>> {
         let damaged = || format!("failed to read the results of run {run}");
         let Some(order) = store.order(run).map_err(from_store)? else {
-            return Ok(false);
+            return Ok(None);
         };
         let order = StoredOrder::parse(&order).context(damaged())?;
         // Before the results: a job sends them before it gives back the lock.
-        let mut facts = if order.outline.is_recorded {
-            facts(&self.opened()?.read_once()?, run)
+        let of_state = if order.outline.is_recorded {
+            Some(facts(&self.opened()?.read_once()?, run))
         } else {
-            MergeFacts {
-                has_ended: store.has_end(run).map_err(from_store)?,
-                open: killed(store, run, &order).map_err(from_store)?,
-            }
+            None
         };
-        let names = store.results(run).map_err(from_store)?;
+        let files = store.result_files(run).map_err(from_store)?;
+        let mut facts = of_state.unwrap_or_else(|| MergeFacts {
+            has_ended: files.has_end(),
+            open: killed(&files, &order),
+        });
         let folder = GuardedFolder::create(&self.project.root).map_err(Error::external)?;
         let local = LocalResults::open(folder, run).map_err(Error::external)?;
-        let mut results = Vec::new();
-        for name in names {
-            let file = name.file();
-            let result = match local.find(&file).map_err(Error::external)? {
-                Some(result) => result,
-                None => match store.result(run, name).map_err(from_store)? {
-                    Some(bytes) => TurnResult::parse(&bytes).context(damaged())?,
-                    None => continue,
-                },
-            };
-            if result.turn < order.outline.turns.len() {
-                results.push((file, result));
-            }
-        }
+        let read = |names: Vec<String>| read(&local, store, &order, names);
+        let results = read(files.results())?;
+        let answers = match order.outline.policies {
+            Some(_) => read(files.answers())?,
+            None => Vec::new(),
+        };
         facts.open.retain(|open| !has_ended_since(&results, open));
-        if order.outline.policies.is_some() {
-            add_answers(&mut results, store, run)?;
-        }
         local
-            .write(&order, results, &facts)
+            .write(&order, results, answers, &facts)
             .map_err(Error::external)?;
-        Ok(true)
+        Ok(Some(files))
     }
 
     /// Marks a work order as ended that does not lock the state.
@@ -118,32 +107,46 @@ impl Context {
     }
 }
 
-/// Adds the answers of policies to the latest results of turns.
-fn add_answers(results: &mut [(String, TurnResult)], store: &Backend, run: &str) -> Result<()> {
-    let turns = results.iter_mut().map(|(_, result)| (result.turn, result));
-    // The names are in order, so the last result of a turn remains.
-    let mut latest: HashMap<usize, &mut TurnResult> = turns.collect();
-    for answers in store.answers(run).map_err(from_store)? {
-        let damaged = || format!("failed to read the answers of policies in run {run}");
-        let answers = TurnResult::parse(&answers).context(damaged())?;
-        if let Some(result) = latest.get_mut(&answers.turn) {
-            result.lines.extend(answers.lines);
-        }
+/// Reads results by the names of their files, those that are not on this machine from the store. Returns those of turns
+/// of the work order.
+fn read(
+    local: &LocalResults,
+    store: &Backend,
+    order: &StoredOrder,
+    names: Vec<String>,
+) -> Result<Vec<(String, TurnResult)>> {
+    let run = &order.outline.run;
+    let find = |name: String| {
+        let found = local.find(&name).map_err(Error::external)?;
+        Ok((name, found))
+    };
+    let all = names.into_iter().map(find);
+    let mut all: Vec<(String, Option<TurnResult>)> = all.collect::<Result<_>>()?;
+    let missing = all.iter().filter(|(_, result)| result.is_none());
+    let missing: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
+    let read = store.read_results(run, &missing).map_err(from_store)?;
+    let missing = all.iter_mut().filter(|(_, result)| result.is_none());
+    for ((_, result), bytes) in missing.zip(read) {
+        let damaged = || format!("failed to read the results of run {run}");
+        let parsed = bytes.map(|bytes| TurnResult::parse(&bytes)).transpose();
+        *result = parsed.context(damaged())?;
     }
-    Ok(())
+    let all = all.into_iter().filter_map(|(name, it)| Some((name, it?)));
+    let n_turns = order.outline.turns.len();
+    Ok(all.filter(|(_, it)| it.turn < n_turns).collect())
 }
 
 /// Returns the turns whose latest attempt has begun and has no result.
-fn killed(store: &Backend, run: &str, order: &StoredOrder) -> Result<Vec<OpenTurn>, StoreError> {
-    let killed = store.latest_attempts(run)?.killed;
-    let open = killed.into_iter().filter_map(|(turn, start)| {
+fn killed(files: &ResultFiles, order: &StoredOrder) -> Vec<OpenTurn> {
+    let killed = files.latest().killed.into_iter();
+    let open = killed.filter_map(|(turn, start)| {
         Some(OpenTurn {
             stack: order.outline.turns.get(turn)?.stack.clone(),
             since: Timestamp::from_second(i64::from(start.attempt))
                 .expect("every u32 of seconds is a timestamp"),
         })
     });
-    Ok(open.collect())
+    open.collect()
 }
 
 /// Returns what the state knows of the run of a work order that locks it.

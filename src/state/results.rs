@@ -17,6 +17,9 @@ const RESULT: &str = ".result";
 const STARTED: &str = ".started";
 const EVALUATED: &str = ".evaluated";
 
+/// The name of the mark that a work order has ended.
+const END: &str = "end";
+
 /// A result in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResultName {
@@ -27,7 +30,7 @@ pub struct ResultName {
 }
 
 impl ResultName {
-    /// Returns the name of its object, without the path.
+    /// Returns the name of the file with the result.
     pub fn file(self) -> String {
         self.with(RESULT)
     }
@@ -54,6 +57,54 @@ pub struct LatestAttempts {
     pub killed: BTreeMap<usize, ResultName>,
 }
 
+/// The files with the results and marks of a work order, as the store lists them.
+#[derive(Debug)]
+pub struct ResultFiles(Vec<String>);
+
+impl ResultFiles {
+    /// Returns the files of all results, in order.
+    pub fn results(&self) -> Vec<String> {
+        self.named(RESULT)
+            .into_iter()
+            .map(ResultName::file)
+            .collect()
+    }
+
+    /// Returns the files with the answers of policies to the latest results.
+    pub fn answers(&self) -> Vec<String> {
+        let latest = self.latest().results;
+        let mut names = self.named(EVALUATED);
+        names.retain(|name| latest.get(&name.turn) == Some(name));
+        let names = names.into_iter();
+        names.map(|name| name.with(EVALUATED)).collect()
+    }
+
+    /// Returns the latest attempts of the turns.
+    pub fn latest(&self) -> LatestAttempts {
+        let by_turn = |ending| -> BTreeMap<usize, ResultName> {
+            let names = self.named(ending).into_iter();
+            names.map(|name| (name.turn, name)).collect()
+        };
+        let (results, mut killed) = (by_turn(RESULT), by_turn(STARTED));
+        killed.retain(|turn, start| results.get(turn).is_none_or(|result| result < start));
+        LatestAttempts { results, killed }
+    }
+
+    /// Returns whether the work order was marked as ended.
+    pub fn has_end(&self) -> bool {
+        self.0.iter().any(|file| file == END)
+    }
+
+    /// Returns the names with an ending, in order.
+    fn named(&self, ending: &str) -> Vec<ResultName> {
+        let names = self.0.iter();
+        let names = names.filter_map(|file| ResultName::parse(file, ending));
+        let mut names: Vec<ResultName> = names.collect();
+        names.sort_unstable();
+        names
+    }
+}
+
 /// A claim on results.
 #[derive(Debug)]
 pub struct StoredClaim {
@@ -69,10 +120,6 @@ impl Backend {
 
     fn results_prefix(&self, run: &str) -> String {
         self.beside(&format!("results/{run}/"))
-    }
-
-    fn result_key(&self, run: &str, name: ResultName) -> String {
-        format!("{}{}", self.results_prefix(run), name.file())
     }
 
     /// Marks an attempt as begun: that with this name, or if it is taken, the next one. Returns its number. Without a
@@ -97,24 +144,23 @@ impl Backend {
         }
     }
 
-    /// Returns the latest attempts of the turns of a work order.
-    pub fn latest_attempts(&self, run: &str) -> Result<LatestAttempts, StoreError> {
-        let files = self.result_files(run)?;
-        let by_turn = |ending| -> BTreeMap<usize, ResultName> {
-            let names = named(&files, ending).into_iter();
-            names.map(|name| (name.turn, name)).collect()
-        };
-        let (results, mut killed) = (by_turn(RESULT), by_turn(STARTED));
-        killed.retain(|turn, start| results.get(turn).is_none_or(|result| result < start));
-        Ok(LatestAttempts { results, killed })
-    }
-
-    /// Returns the names of the files with the results and marks of a work order.
-    fn result_files(&self, run: &str) -> Result<Vec<String>, StoreError> {
+    /// Lists the files with the results and marks of a work order.
+    pub fn result_files(&self, run: &str) -> Result<ResultFiles, StoreError> {
         let prefix = self.results_prefix(run);
         let keys = self.store().list(&prefix)?;
         let files = keys.iter().filter_map(|key| key.strip_prefix(&prefix));
-        Ok(files.map(str::to_owned).collect())
+        Ok(ResultFiles(files.map(str::to_owned).collect()))
+    }
+
+    /// Returns the contents of files with results, each if it exists.
+    pub fn read_results(
+        &self,
+        run: &str,
+        files: &[String],
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let prefix = self.results_prefix(run);
+        let keys = files.iter().map(|file| format!("{prefix}{file}"));
+        self.store().get_all(&keys.collect::<Vec<_>>())
     }
 
     /// Puts the description of the run of a work order, if it has none. Returns whether it is new.
@@ -156,46 +202,11 @@ impl Backend {
             .map(drop)
     }
 
-    /// Returns the answers of policies to the latest result of each turn that has some.
-    pub fn answers(&self, run: &str) -> Result<Vec<Vec<u8>>, StoreError> {
-        let files = self.result_files(run)?;
-        let latest: BTreeMap<usize, ResultName> = named(&files, RESULT)
-            .into_iter()
-            .map(|name| (name.turn, name))
-            .collect();
-        let mut all = Vec::new();
-        for name in named(&files, EVALUATED) {
-            if latest.get(&name.turn) != Some(&name) {
-                continue;
-            }
-            let key = format!("{}{}", self.results_prefix(run), name.with(EVALUATED));
-            all.extend(self.store().get(&key)?.map(|object| object.bytes));
-        }
-        Ok(all)
-    }
-
-    /// Returns the results of a work order, in order.
-    pub fn results(&self, run: &str) -> Result<Vec<ResultName>, StoreError> {
-        Ok(named(&self.result_files(run)?, RESULT))
-    }
-
-    /// Returns a result, if it exists.
-    pub fn result(&self, run: &str, name: ResultName) -> Result<Option<Vec<u8>>, StoreError> {
-        let object = self.store().get(&self.result_key(run, name))?;
-        Ok(object.map(|object| object.bytes))
-    }
-
     /// Marks a work order as ended. Only one without the lock of the state needs that.
     pub fn put_end(&self, run: &str) -> Result<(), StoreError> {
-        let key = format!("{}end", self.results_prefix(run));
+        let key = format!("{}{END}", self.results_prefix(run));
         self.swap_bytes(&key, b"{}", &PutCondition::Absent)
             .map(drop)
-    }
-
-    /// Returns whether a work order was marked as ended.
-    pub fn has_end(&self, run: &str) -> Result<bool, StoreError> {
-        let key = format!("{}end", self.results_prefix(run));
-        Ok(self.store().version(&key)?.is_some())
     }
 
     /// Returns the claims on results of a work order, the first one first.
@@ -250,13 +261,4 @@ impl Backend {
         }
         Ok(())
     }
-}
-
-/// Returns the names with an ending, in order.
-fn named(files: &[String], ending: &str) -> Vec<ResultName> {
-    let names = files.iter();
-    let names = names.filter_map(|file| ResultName::parse(file, ending));
-    let mut names: Vec<ResultName> = names.collect();
-    names.sort_unstable();
-    names
 }

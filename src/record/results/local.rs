@@ -6,6 +6,7 @@
 //!   results/00007.1.result   a result that was read, without its logs
 //! ```
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -47,15 +48,27 @@ impl LocalResults {
         Ok(bytes.and_then(|bytes| TurnResult::parse(&bytes).ok()))
     }
 
-    /// Writes the run. The results have names; those that were read just now have logs.
+    /// Writes the run. The results have names; those that were read just now have logs. `answers` are those of policies
+    /// to the latest results, with names of their own.
     pub fn write(
         &self,
         order: &StoredOrder,
         results: Vec<(String, TurnResult)>,
+        answers: Vec<(String, TurnResult)>,
         facts: &MergeFacts,
     ) -> Result<(), Unusable> {
-        let (names, mut results): (Vec<String>, Vec<TurnResult>) = results.into_iter().unzip();
-        let kept: Vec<TurnResult> = results.iter().map(TurnResult::without_logs).collect();
+        let kept = results.iter().chain(&answers);
+        let kept = kept.map(|(name, result)| (name.clone(), result.without_logs()));
+        let kept: Vec<(String, TurnResult)> = kept.collect();
+        let mut results: Vec<TurnResult> = results.into_iter().map(|(_, result)| result).collect();
+        // The results are in order, so the last one of a turn remains.
+        let of_turns = results.iter_mut().map(|result| (result.turn, result));
+        let mut latest: HashMap<usize, &mut TurnResult> = of_turns.collect();
+        for (_, answers) in answers {
+            if let Some(result) = latest.get_mut(&answers.turn) {
+                result.lines.extend(answers.lines);
+            }
+        }
         let lines = merged(order, &mut results, facts);
         let logs = Logs::new(self.folder.make_directory(&format!("{}/logs", self.path))?);
         for result in &results {
@@ -75,7 +88,7 @@ impl LocalResults {
             }
         }
         // After the logs: a result that is here is here with all its parts.
-        for (name, result) in names.iter().zip(&kept) {
+        for (name, result) in &kept {
             let name = format!("{}/results/{name}", self.path);
             if self.folder.may_have(&name) {
                 continue;

@@ -25,6 +25,12 @@ pub trait Store: Send {
     /// Returns an object, if it exists.
     fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError>;
 
+    /// Returns the contents of objects, each if it exists. A store may read several at once.
+    fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let get = |key: &String| Ok(self.get(key)?.map(|object| object.bytes));
+        keys.iter().map(get).collect()
+    }
+
     /// Returns the version of an object, if it exists.
     fn version(&self, key: &str) -> Result<Option<Version>, StoreError>;
 

@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::followed::attach;
 use super::{declare, done, fails, hook, log, prepared, unhook};
 use crate::support::{BucketServer, Dialect, Repository};
 
@@ -46,6 +47,11 @@ pub(super) fn export(repository: &Repository, flags: &str) -> BTreeMap<String, S
         &format!("export make -o jobs.mk --work-order order.json {flags}"),
     );
     log(repository);
+    jobs_of(repository)
+}
+
+/// The command for the job of each stack in a work order.
+fn jobs_of(repository: &Repository) -> BTreeMap<String, String> {
     let order: Value =
         serde_json::from_slice(&fs::read(repository.path("/order.json")).unwrap()).unwrap();
     let mut jobs = BTreeMap::new();
@@ -330,24 +336,32 @@ fn results_of_a_replaced_stack_keep_its_turns_apart() {
     );
 }
 
-#[test]
-fn results_of_jobs_go_to_the_bucket_of_the_state() {
-    let server = BucketServer::new(Dialect::S3);
+/// A project whose state is in a bucket, and a function that runs `orch` there.
+fn in_bucket(server: &BucketServer) -> (Repository, impl Fn(&Repository, &str) -> String) {
     let sandbox = prepared(&STACKS);
     let state = STATE.replace(
         "backend \"local\" {\n        path = \"../shared/acme\"\n      }",
         &server.backend(),
     );
     sandbox.write("/state.orch.hcl", state);
-    let repository = Repository::of(sandbox);
-    let orch = |arguments: &str| {
+    let credentials = server.credentials();
+    let orch = move |repository: &Repository, arguments: &str| {
         let mut command = repository.command(arguments);
-        let output = command.envs(server.credentials()).output().unwrap();
+        let output = command.envs(credentials).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{text}");
         String::from_utf8(output.stdout).unwrap()
     };
-    orch("state init");
+    let repository = Repository::of(sandbox);
+    orch(&repository, "state init");
+    (repository, orch)
+}
+
+#[test]
+fn results_of_jobs_go_to_the_bucket_of_the_state() {
+    let server = BucketServer::new(Dialect::S3);
+    let (repository, orch) = in_bucket(&server);
+    let orch = |arguments: &str| orch(&repository, arguments);
     orch("plan -o saved");
     orch("export make saved -o jobs.mk --work-order order.json --workers 2");
     orch("work --work-order order.json");
@@ -360,4 +374,33 @@ fn results_of_jobs_go_to_the_bucket_of_the_state() {
     assert_eq!(run["succeeded"], STACKS.len(), "{run}");
     let logs = orch(&format!("{second} runs logs last /web"));
     assert!(logs.contains("would make 1"), "{logs}");
+}
+
+#[test]
+fn results_and_answers_of_policies_are_read_once_from_a_bucket() {
+    let server = BucketServer::new(Dialect::S3);
+    let (repository, orch) = in_bucket(&server);
+    let orch = |arguments: &str| orch(&repository, arguments);
+    attach(
+        &repository,
+        "next",
+        "package next\nflag[\"seen\"] { true }\n",
+    );
+    repository.commit();
+    orch("plan -o saved");
+    orch("export make saved -o jobs.mk --work-order order.json");
+    let jobs = jobs_of(&repository);
+    let second = machine(&repository, "second");
+    let n_requests = || {
+        orch(&format!("{second} runs list"));
+        let before = server.requests();
+        orch(&format!("{second} runs list"));
+        server.requests() - before
+    };
+    orch(&jobs["/db"]);
+    let of_one = n_requests();
+    orch(&jobs["/cache"]);
+    orch(&jobs["/web"]);
+    assert!(server.keys().iter().any(|key| key.ends_with(".evaluated")));
+    assert_eq!(n_requests(), of_one);
 }

@@ -21,6 +21,7 @@ use object_store::{
     RetryConfig, UpdateVersion,
 };
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
 
 use self::answers::{LastResponse, StoreResponse};
 use self::credentials::{AwsProgram, NoCredentials};
@@ -47,6 +48,9 @@ const NO_BUCKET: [&str; 3] = ["NoSuchBucket", "ContainerNotFound", "InvalidBucke
 
 /// The codes of a store that is at odds about a write with one at the same time. The condition may hold.
 const CONFLICT: [&str; 2] = ["ConditionalRequestConflict", "OperationAborted"];
+
+/// How many objects are read at once.
+const READ_AT_ONCE: usize = 16;
 
 struct RemoteStore {
     store: Arc<dyn ObjectStore>,
@@ -275,10 +279,7 @@ impl RemoteStore {
         }
     }
 
-    fn request<T>(
-        &self,
-        request: impl Future<Output = object_store::Result<T>>,
-    ) -> object_store::Result<T> {
+    fn request<T>(&self, request: impl Future<Output = T>) -> T {
         self.answers.clear();
         self.runtime.block_on(request)
     }
@@ -357,6 +358,29 @@ impl RemoteStore {
     }
 }
 
+/// Reads objects, several at once. Returns the contents of those that could be read.
+async fn get_at_once(store: &Arc<dyn ObjectStore>, keys: &[String]) -> Vec<Option<Vec<u8>>> {
+    let mut found = vec![None; keys.len()];
+    let mut left = keys.iter().enumerate();
+    let mut running: JoinSet<object_store::Result<(usize, Vec<u8>)>> = JoinSet::new();
+    loop {
+        while running.len() < READ_AT_ONCE
+            && let Some((position, key)) = left.next()
+        {
+            let (store, path) = (Arc::clone(store), Path::from(key.as_str()));
+            running.spawn(async move {
+                let bytes = store.get(&path).await?.bytes().await?;
+                Ok((position, bytes.to_vec()))
+            });
+        }
+        match running.join_next().await {
+            Some(Ok(Ok((position, bytes)))) => found[position] = Some(bytes),
+            Some(_) => {}
+            None => return found,
+        }
+    }
+}
+
 impl Store for RemoteStore {
     fn get(&self, key: &str) -> Result<Option<StoredObject>, StoreError> {
         let get = async {
@@ -381,6 +405,17 @@ impl Store for RemoteStore {
             Err(error) if self.is_absent(&error) => Ok(None),
             Err(error) => Err(self.error("read", key, &error)),
         }
+    }
+
+    fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut found = self.request(get_at_once(&self.store, keys));
+        for (key, bytes) in keys.iter().zip(&mut found) {
+            if bytes.is_none() {
+                // The answer to a request of its own explains a failure.
+                *bytes = self.get(key)?.map(|object| object.bytes);
+            }
+        }
+        Ok(found)
     }
 
     fn version(&self, key: &str) -> Result<Option<Version>, StoreError> {
