@@ -1,7 +1,7 @@
 //! The follow-ups of a work order: when its jobs have ended, policies evaluate each result once, and what they ask for
 //! runs on one machine. That run resumes the one of the order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::begin::resume_error;
 use super::workflow::EarlierWorkflow;
@@ -12,12 +12,14 @@ use crate::export::{OrderedTask, WorkOrder};
 use crate::folder::GuardedFolder;
 use crate::notice::Notices;
 use crate::printable::{count, printable};
+use crate::project::Project;
 use crate::record::journal::{OnErrorRecord, RunRecord, Runs};
 use crate::record::results::{ClaimEnd, ResultClaim};
 use crate::run::evaluated::TurnState;
 use crate::run::resume::{EarlierRun, ResumedRun};
+use crate::run::workflow::WorkflowTurn;
 use crate::state::backend::Backend;
-use crate::state::results::StoredClaim;
+use crate::state::results::{ResultName, StoredClaim};
 
 /// A result: the position of its turn in the work order, and the number of the attempt; 0 if the turn never started.
 type ResultId = (usize, u32);
@@ -66,11 +68,27 @@ struct ClaimingRun {
     end: Option<ClaimEnd>,
 }
 
+/// The runs of a work order on this machine.
+struct OrderRuns {
+    /// That of its jobs, then those of its follow-ups.
+    records: Vec<RunRecord>,
+    /// What the last one left of its follow-ups.
+    rest: ResumedRun,
+}
+
+/// What is left to evaluate.
+#[derive(Default)]
+struct Unevaluated {
+    /// The positions of the turns.
+    turns: Vec<usize>,
+    /// The results that no run on another machine has evaluated.
+    results: Vec<ResultId>,
+    /// How many results are not evaluated before the others of the order have succeeded.
+    n_held: usize,
+}
+
 impl Context {
     /// Returns the follow-ups of a work order whose jobs have ended; `None` if policies are off, or no job has begun.
-    ///
-    /// After a failure, nothing new starts on one machine, or nothing that runs after it. So unless `--on-error` is
-    /// `continue`, what succeeded is not evaluated before the rest of the order has.
     ///
     /// # Errors
     ///
@@ -86,89 +104,111 @@ impl Context {
         let Some(files) = self.fetch_from(&store, &order.run)? else {
             return Ok(None);
         };
-        let project = &self.project;
-        let earlier = EarlierRun::of_order(&project.root, &order.run).map_err(resume_error)?;
-        let rest = ResumedRun::new(&earlier, &project.stacks, false).map_err(resume_error)?;
-        let mut records = earlier.resumed(&project.root).map_err(resume_error)?;
+        let runs = OrderRuns::read(&self.project, &order.run)?;
+        let mut workflow = runs.workflow(&self.project)?;
+        let results = files.latest().results;
+        let claimed = Claimed::read(&store, &order.run)?;
+        let Unevaluated {
+            turns,
+            results: claiming,
+            n_held,
+        } = unevaluated(order, &runs, &workflow, &results, &claimed);
+        let is_left = !turns.is_empty() || runs.rest.n_undone() > 0;
+        let remarks = FollowUpRemarks {
+            incomplete: claimed.doubts(&runs, is_left),
+            n_held,
+        };
+        workflow.earlier.unevaluated = turns;
+        if let OrderedTask::Plan { .. } = order.task {
+            mark_unknown(&mut workflow, |turn| results.contains_key(turn));
+        }
+        let open = is_left.then(|| OpenFollowUps {
+            rest: runs.rest,
+            workflow,
+            claim: Claim {
+                store,
+                order: order.run.clone(),
+                number: claimed.n_claims,
+                results: claiming,
+            },
+        });
+        Ok(Some(OrderFollowUps { open, remarks }))
+    }
+}
+
+impl OrderRuns {
+    fn read(project: &Project, run: &str) -> Result<Self> {
+        let last = EarlierRun::of_order(&project.root, run).map_err(resume_error)?;
+        let rest = ResumedRun::new(&last, &project.stacks, false).map_err(resume_error)?;
+        let mut records = last.resumed(&project.root).map_err(resume_error)?;
+        // Jobs are run again instead.
         let rest = if records.is_empty() {
             rest.without_stacks()
         } else {
             rest
         };
-        records.push(earlier.record);
-        let records: Vec<&RunRecord> = records.iter().collect();
+        records.push(last.record);
+        Ok(OrderRuns { records, rest })
+    }
+
+    fn workflow(&self, project: &Project) -> Result<EarlierWorkflow> {
+        let records: Vec<&RunRecord> = self.records.iter().collect();
         let mut last = records.iter().rev();
         let last = last.find_map(|it| it.header.policies.clone());
         let last = last.context("the policies of the work order are not in its results")?;
         let mut workflow = EarlierWorkflow::new(project, &records, last);
         // The commit is that of the order.
         workflow.allows_changed_policies = true;
-        let latest = files.latest();
-        let result = |turn: usize| {
-            let name = latest.results.get(&turn);
-            (turn, name.map_or(0, |name| name.attempt))
-        };
-        let Claimed { n_claims, runs } = claimed(&store, &order.run)?;
-        let n_turns = records[0].turns.len();
-        let turns = &workflow.earlier.turns;
-        let holds = order.settings.on_error != OnErrorRecord::Continue
-            && !turns[..n_turns].iter().all(|turn| {
-                let last = workflow.earlier.last(&turn.path);
-                last.is_some_and(|(_, last)| last.state.lets_others_run())
-            });
-        let unevaluated: HashSet<usize> = workflow.earlier.unevaluated.iter().copied().collect();
-        let is_here = |run: &str| records.iter().any(|it| it.header.run == run);
-        let mut remarks = FollowUpRemarks::default();
-        let mut results = Vec::new();
-        let is_open = |position: &usize| {
-            if *position >= n_turns {
-                return unevaluated.contains(position);
-            }
-            let result = result(*position);
-            let is_open = match runs.get(&result) {
-                Some(by) if !is_here(&by.run) => return false,
-                Some(_) => unevaluated.contains(position),
-                None if holds && turns[*position].state == TurnState::Finished => {
-                    remarks.n_held += 1;
-                    return false;
-                }
-                None => true,
-            };
-            results.push(result);
-            is_open
-        };
-        let ended = workflow.earlier.ended.iter().copied();
-        let open: Vec<usize> = ended.filter(is_open).collect();
-        for by in runs.values().filter(|by| !is_here(&by.run)) {
-            remarks.incomplete.extend(by.doubt());
-        }
-        remarks.incomplete.sort_unstable();
-        remarks.incomplete.dedup();
-        let is_left = !open.is_empty() || rest.n_undone() > 0;
-        if let (false, [_, .., last]) = (is_left, &records[..]) {
-            let end = last.finished.as_ref().map(|finished| ClaimEnd {
-                status: finished.status,
-            });
-            let run = last.header.run.clone();
-            remarks.incomplete.extend(ClaimingRun { run, end }.doubt());
-        }
-        workflow.earlier.unevaluated = open;
-        if let OrderedTask::Plan { .. } = order.task {
-            let has_result = |position: &usize| latest.results.contains_key(position);
-            mark_unknown(&mut workflow, |it| *it < n_turns && has_result(it));
-        }
-        let open = is_left.then(|| OpenFollowUps {
-            rest,
-            workflow,
-            claim: Claim {
-                store,
-                order: order.run.clone(),
-                number: n_claims,
-                results,
-            },
-        });
-        Ok(Some(OrderFollowUps { open, remarks }))
+        Ok(workflow)
     }
+
+    fn has(&self, run: &str) -> bool {
+        self.records.iter().any(|it| it.header.run == run)
+    }
+}
+
+/// Returns what is left to evaluate, given the latest results by turn.
+///
+/// After a failure, nothing new starts on one machine, or nothing that runs after it. So unless `--on-error` is
+/// `continue`, what succeeded is not evaluated before the rest of the order has.
+fn unevaluated(
+    order: &WorkOrder,
+    runs: &OrderRuns,
+    workflow: &EarlierWorkflow,
+    latest: &BTreeMap<usize, ResultName>,
+    claimed: &Claimed,
+) -> Unevaluated {
+    let earlier = &workflow.earlier;
+    let n_turns = order.turns.len();
+    let has_succeeded = |turn: &WorkflowTurn| {
+        let last = earlier.last(&turn.path);
+        last.is_some_and(|(_, last)| last.state.lets_others_run())
+    };
+    let holds = order.settings.on_error != OnErrorRecord::Continue
+        && !earlier.turns[..n_turns].iter().all(has_succeeded);
+    let unevaluated: HashSet<usize> = earlier.unevaluated.iter().copied().collect();
+    let mut left = Unevaluated::default();
+    for &position in &earlier.ended {
+        let mut is_open = unevaluated.contains(&position);
+        if position < n_turns {
+            let attempt = latest.get(&position).map_or(0, |name| name.attempt);
+            let result = (position, attempt);
+            match claimed.runs.get(&result) {
+                Some(by) if !runs.has(&by.run) => continue,
+                Some(_) => {}
+                None if holds && earlier.turns[position].state == TurnState::Finished => {
+                    left.n_held += 1;
+                    continue;
+                }
+                None => is_open = true,
+            }
+            left.results.push(result);
+        }
+        if is_open {
+            left.turns.push(position);
+        }
+    }
+    left
 }
 
 /// Marks the changes of turns as unknown whose jobs have not asked the policies about them.
@@ -183,22 +223,39 @@ fn mark_unknown(workflow: &mut EarlierWorkflow, is_of_job: impl Fn(&usize) -> bo
     }
 }
 
-/// Reads the claims on the results of a work order.
-fn claimed(store: &Backend, order: &str) -> Result<Claimed> {
-    let damaged = || format!("failed to read the results of run {order}");
-    let claims = store.claims(order).map_err(from_store)?;
-    let n_claims = claims.len();
-    let mut runs = HashMap::new();
-    for StoredClaim { claim, end } in claims {
-        let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
-        let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
-        let by = ClaimingRun {
-            run,
-            end: end.context(damaged())?,
-        };
-        runs.extend(results.into_iter().map(|result| (result, by.clone())));
+impl Claimed {
+    /// Reads the claims on the results of a work order.
+    fn read(store: &Backend, order: &str) -> Result<Self> {
+        let damaged = || format!("failed to read the results of run {order}");
+        let claims = store.claims(order).map_err(from_store)?;
+        let n_claims = claims.len();
+        let mut runs = HashMap::new();
+        for StoredClaim { claim, end } in claims {
+            let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
+            let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
+            let by = ClaimingRun {
+                run,
+                end: end.context(damaged())?,
+            };
+            runs.extend(results.into_iter().map(|result| (result, by.clone())));
+        }
+        Ok(Claimed { n_claims, runs })
     }
-    Ok(Claimed { n_claims, runs })
+
+    /// Returns why follow-ups may be missing: of runs on other machines, and if nothing `is_left` here, of the last
+    /// one on this machine.
+    fn doubts(&self, runs: &OrderRuns, is_left: bool) -> Vec<String> {
+        let elsewhere = self.runs.values().filter(|by| !runs.has(&by.run));
+        let mut doubts: BTreeSet<String> = elsewhere.filter_map(ClaimingRun::doubt).collect();
+        if let (false, [_, .., last]) = (is_left, &runs.records[..]) {
+            let end = last.finished.as_ref().map(|finished| ClaimEnd {
+                status: finished.status,
+            });
+            let run = last.header.run.clone();
+            doubts.extend(ClaimingRun { run, end }.doubt());
+        }
+        doubts.into_iter().collect()
+    }
 }
 
 impl ClaimingRun {
