@@ -292,23 +292,17 @@ impl FollowUpRemarks {
 }
 
 impl Claim {
-    /// Claims the results for a run that is about to begin.
+    /// Claims the results for a run that is about to begin. Returns whether no other run was faster.
     ///
     /// # Errors
     ///
-    /// If another run was faster, or the store cannot be written.
-    pub fn put(&self, run: &str) -> Result<()> {
+    /// If the store cannot be written.
+    pub fn put(&self, run: &str) -> Result<bool> {
         let claim = ResultClaim::new(run.to_owned(), self.results.clone());
         let put = self
             .store
             .put_claim(&self.order, self.number, &claim.to_bytes());
-        if put.map_err(from_store)? {
-            return Ok(());
-        }
-        Err(
-            Error::refused("another `orch finish` has evaluated these policies meanwhile")
-                .hint("run `orch finish` again"),
-        )
+        put.map_err(from_store)
     }
 
     /// Records how the run ended. If it never began, another one may evaluate the results.

@@ -123,9 +123,7 @@ impl Apply<'_> {
         if consent != ApprovalAnswer::NotAsked || lock.is_some() && !is_held {
             verified = self.verify(Some(verified), lock.as_mut())?;
             if !self.has_work_left(&verified)? {
-                self.notices
-                    .note("nothing to do: another run has applied it meanwhile");
-                return Ok(self.ended(verified, ExitStatus::Success));
+                return self.end_without_work(verified, lock);
             }
         }
         let unplanned = verified
@@ -200,8 +198,11 @@ impl Apply<'_> {
         let context = &approved.verified.context;
         let claim = policies.as_mut().and_then(PolicyContext::take_claim);
         let remarks = policies.as_mut().map(PolicyContext::take_remarks);
-        if let Some(claim) = &claim {
-            claim.put(run)?;
+        if let Some(claim) = &claim
+            && !claim.put(run)?
+        {
+            let what = "another `orch finish` has evaluated these policies meanwhile";
+            return Err(Error::refused(what).hint("run `orch finish` again"));
         }
         let ended = self.prepare_and_run(approved, run, lock, commits, policies);
         let end = ended.as_ref().ok().map(|(status, _)| *status);

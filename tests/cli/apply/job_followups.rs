@@ -1,13 +1,15 @@
 //! Policies of a work order: `orch finish` evaluates each result once, and runs the follow-ups.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::process::Stdio;
 
 use super::followed::attach;
 use super::job_results::{export, machine, shared};
+use super::together::HeldUp;
 use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::policies::resumed::kill_behind;
-use crate::support::{Repository, run_ids};
+use crate::support::{Repository, ended, run_ids, wait_until};
 
 const SCRIPT: &str = "echo \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
 
@@ -132,6 +134,71 @@ fn finish_tries_failed_follow_ups_again_on_the_same_machine() {
     done(&repository, FINISH);
     assert_eq!(log(&repository), [""; 0]);
     assert_eq!(run_ids(&repository).len(), 3);
+}
+
+/// Runs `orch finish` on two machines at once: both look for follow-ups before one of them has the lock of the state.
+/// `other` is a run on a third machine that holds the lock. Returns the exit statuses, and what both said.
+fn finish_at_once(
+    repository: &Repository,
+    second: &str,
+    other: HeldUp<'_>,
+) -> [(Option<i32>, String); 2] {
+    let place = |name: &str| repository.outside().join(name);
+    let said = |name: &str| fs::read_to_string(place(name)).unwrap();
+    let machines = [("", "first.err"), (second, "second.err")];
+    let mut both = machines.map(|(machine, name)| {
+        let mut finish = repository.command(&format!("{machine} {FINISH} --lock-timeout 10m"));
+        finish.stdin(Stdio::null()).stdout(Stdio::null());
+        let finish = finish.stderr(File::create(place(name)).unwrap()).spawn();
+        wait_until("it waits", || {
+            said(name).contains("waiting for the state lock")
+        });
+        (finish.unwrap(), name)
+    });
+    other.go_on();
+    both.each_mut()
+        .map(|(finish, name)| (ended(finish).code(), said(name)))
+}
+
+#[test]
+fn finish_on_two_machines_at_once_runs_follow_ups_of_a_command_once() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    machine(&repository, "third");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    let other = "apply --match end --auto-approve";
+    let other = HeldUp::start(&repository, "third", "end", other);
+    log(&repository);
+    for (status, said) in finish_at_once(&repository, &second, other) {
+        assert_eq!(status, Some(0), "{said}");
+    }
+    let mut log = log(&repository);
+    log.retain(|line| line.starts_with("web"));
+    assert_eq!(log, ["web next"]);
+}
+
+#[test]
+fn finish_on_two_machines_at_once_has_the_same_status_on_both() {
+    let repository = shared();
+    attach(&repository, "next", "package next\nflag := 1\n");
+    repository.commit();
+    fails(&repository, "plan --match /db -o saved", 1, "");
+    let jobs = export(&repository, "saved");
+    let second = machine(&repository, "second");
+    machine(&repository, "third");
+    done(&repository, &jobs["/db"]);
+    let other = "apply --match end --auto-approve --policies=off";
+    let other = HeldUp::start(&repository, "third", "end", other);
+    let outputs = finish_at_once(&repository, &second, other);
+    let count = |text: &str| outputs.iter().filter(|it| it.1.contains(text)).count();
+    assert_eq!(count("policy `next` failed after /db"), 1);
+    assert_eq!(count("follow-ups may be missing: run"), 1);
+    for (status, said) in &outputs {
+        assert_eq!(*status, Some(1), "{said}");
+    }
 }
 
 #[test]

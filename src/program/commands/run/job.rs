@@ -63,27 +63,33 @@ impl CommandJobs<'_> {
     /// Evaluates the policies of all jobs, which have ended, and runs the follow-ups.
     pub(crate) fn follow(&self) -> Result<ExitStatus> {
         self.with(|context| {
-            let Some(OrderFollowUps { open, remarks }) = context.order_follow_ups(self.order)?
-            else {
-                return Ok(ExitStatus::Success);
-            };
-            let status = match open {
-                Some(follow_ups) => self.follow_in(context, follow_ups)?,
-                None => ExitStatus::Success,
-            };
-            let is_incomplete = remarks.show(&context.notices);
-            Ok(match status.number() {
-                0 | 2 if is_incomplete => ExitStatus::Run(1),
-                _ => status,
-            })
+            loop {
+                let found = context.order_follow_ups(self.order)?;
+                let Some(OrderFollowUps { open, remarks }) = found else {
+                    return Ok(ExitStatus::Success);
+                };
+                let status = match open {
+                    Some(follow_ups) => self.follow_in(context, follow_ups)?,
+                    None => Some(ExitStatus::Success),
+                };
+                // Else another `orch finish` was faster, and may have left nothing.
+                if let Some(status) = status {
+                    let is_incomplete = remarks.show(&context.notices);
+                    return Ok(match status.number() {
+                        0 | 2 if is_incomplete => ExitStatus::Run(1),
+                        _ => status,
+                    });
+                }
+            }
         })
     }
 
+    /// Runs the follow-ups; `None` if another run has claimed them.
     fn follow_in(
         &self,
         context: &mut CommandContext,
         follow_ups: OpenFollowUps,
-    ) -> Result<ExitStatus> {
+    ) -> Result<Option<ExitStatus>> {
         let CommandJobs { chdir, args, .. } = *self;
         let options = RunOptions {
             lock_timeout: self.lock_timeout.unwrap_or_default(),
@@ -93,16 +99,18 @@ impl CommandJobs<'_> {
         let selection = resumed.run.selection();
         let (locked, how) = match self.lock(context, &options, selection, Some(resumed))? {
             Prepared::Run(locked) => locked,
-            Prepared::Nothing(_) => return Ok(ExitStatus::Success),
+            Prepared::Nothing(_) => return Ok(Some(ExitStatus::Success)),
         };
         let run = locked.id().to_owned();
         let reports = args.reports.check(chdir, None)?.with_step_summary();
-        claim.put(&run)?;
+        if !claim.put(&run)? {
+            return Ok(None);
+        }
         let ended = execute::execute(chdir, args, context, locked, how, None, &reports);
         let claimed = claim.end(context, &run, ended.as_ref().ok().copied());
         let status = ended?;
         claimed?;
-        Ok(status)
+        Ok(Some(status))
     }
 
     /// Prepares a run, and locks the state if it is recorded there.
