@@ -291,7 +291,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
             let status = parts.apply(&part)?;
             parts.finish(&part, &order, &jobs.secret)?;
             // It may run a stack again that has failed.
-            let followed = parts.follow(&order);
+            let followed = shown_status(parts.follow(&order));
             Ok((status, parts.unfinished(&part)?, followed))
         })?
     } else {
@@ -303,7 +303,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         }
         let of_jobs = jobs.progress(recorded)?.turns;
         jobs.free(&secret())?;
-        let followed = jobs.follow();
+        let followed = shown_status(jobs.follow());
         // A follow-up may have run a stack again that had failed.
         let states = of_jobs.into_iter().zip(jobs.progress(recorded)?.turns);
         let left = order.turns.iter().zip(states);
@@ -311,27 +311,23 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         let left = left.map(|(turn, (then, _))| (turn.stack.clone(), then != TurnProgress::Left));
         (ExitStatus::Success, left.collect(), followed)
     };
-    let reported = report(chdir, &order, &reports)?;
-    let are_written = reported
-        .as_ref()
-        .is_none_or(|(_, are_written)| *are_written);
+    let (run, reported) = match report(chdir, &order, &reports) {
+        Ok((run, reported)) => (run, reported),
+        Err(error) => (None, shown_status(Err(error))),
+    };
     // Once the lock is free, the state has no failures of the order.
-    let by_stack = states_of(reported.as_ref().map(|(run, _)| run));
+    let by_stack = states_of(run.as_ref());
     for (stack, has_failed) in &mut unfinished {
         *has_failed |= by_stack
             .get(stack.as_str())
             .is_some_and(|it| has_failed_in(it));
     }
     note_unfinished(&order, &unfinished);
-    let followed = followed?;
-    Ok(match status.number() {
-        // A signal.
-        0 if followed.number() >= 128 => followed,
+    let of_jobs = match status.number() {
         0 if !unfinished.is_empty() => ExitStatus::Run(1),
-        0 if !are_written => ExitStatus::External,
-        0 => followed,
         _ => status,
-    })
+    };
+    Ok(whole_status(of_jobs, followed, reported))
 }
 
 /// Ends the jobs of a command that the state does not record. Beside the state, it finds their results.
@@ -344,11 +340,18 @@ fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitSt
         return Ok(ExitStatus::Success);
     }
     context.end_order(&order.run)?;
-    let followed = jobs.follow();
-    let reported = report(chdir, order, reports)?;
+    let followed = shown_status(jobs.follow());
+    let (run, reported) = match report(chdir, order, reports) {
+        Ok((run, reported)) => (run, reported),
+        Err(error) => {
+            // Without results, the stacks that are not done are unknown.
+            let reported = shown_status(Err(error));
+            return Ok(whole_status(ExitStatus::Success, followed, reported));
+        }
+    };
     let mut unfinished = BTreeMap::new();
     let mut has_changes = false;
-    let by_stack = states_of(reported.as_ref().map(|(run, _)| run));
+    let by_stack = states_of(run.as_ref());
     for turn in &order.turns {
         let state = by_stack.get(turn.stack.as_str()).copied();
         if !state.is_some_and(StackState::is_success) {
@@ -357,16 +360,33 @@ fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitSt
         has_changes |= state.is_some_and(StackState::has_changes);
     }
     note_unfinished(order, &unfinished);
-    let followed = followed?;
-    Ok(match reported {
-        // A signal.
-        _ if followed.number() >= 128 => followed,
-        _ if !unfinished.is_empty() => ExitStatus::Run(1),
-        Some((_, false)) => ExitStatus::External,
-        _ if followed.number() != 0 => followed,
-        _ if has_changes && order.settings.detailed_exit_code => ExitStatus::Run(2),
-        _ => ExitStatus::Success,
+    let of_jobs = match (unfinished.is_empty(), has_changes) {
+        (false, _) => ExitStatus::Run(1),
+        (true, true) if order.settings.detailed_exit_code => ExitStatus::Run(2),
+        (true, _) => ExitStatus::Success,
+    };
+    Ok(whole_status(of_jobs, followed, reported))
+}
+
+/// Returns the exit status of a command. Shows its error, which must hide none of another one.
+fn shown_status(ended: Result<ExitStatus>) -> ExitStatus {
+    ended.unwrap_or_else(|error| {
+        error.show();
+        error.status()
     })
+}
+
+/// Returns the exit status of a whole work order: that of its reports only if nothing else has failed.
+fn whole_status(of_jobs: ExitStatus, followed: ExitStatus, reported: ExitStatus) -> ExitStatus {
+    // 2 is a success with changes.
+    let has_failed = |status: ExitStatus| ![0, 2].contains(&status.number());
+    let rank = |status: &ExitStatus| (has_failed(*status), status.number());
+    let status = [of_jobs, followed].into_iter().max_by_key(rank);
+    let status = status.unwrap_or(reported);
+    if has_failed(reported) && !has_failed(status) {
+        return reported;
+    }
+    status
 }
 
 /// Returns the states of the stacks in the run of a work order, by path.
@@ -380,25 +400,29 @@ fn has_failed_in(state: &StackState) -> bool {
     state.is_failure() || matches!(state, StackState::Started { .. })
 }
 
-/// Brings the run of a work order to this machine, and writes its reports. Returns the run, and whether all reports
-/// were written; `None` if no job has begun.
+/// Brings the run of a work order to this machine, and writes its reports. Returns the run, if any job has begun, and
+/// the status of the reports.
 fn report(
     chdir: &[PathBuf],
     order: &WorkOrder,
     reports: &Reports,
-) -> Result<Option<(ShownRun, bool)>> {
+) -> Result<(Option<ShownRun>, ExitStatus)> {
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
     if !context.fetch_order_run(&order.run)? {
         if !reports.is_empty() {
             console::note("there is nothing to report: no job has run a stack");
         }
-        return Ok(None);
+        return Ok((None, ExitStatus::Success));
     }
     let shown = shown_in(&context.project.root, &order.run)?;
     let logs = Logs::new(shown.folder.join("logs"));
-    let are_written = reports.write(&shown, &logs);
-    Ok(Some((shown, are_written)))
+    let status = if reports.write(&shown, &logs) {
+        ExitStatus::Success
+    } else {
+        ExitStatus::External
+    };
+    Ok((Some(shown), status))
 }
 
 /// Notes the stacks of a work order that are not done, each with whether it has failed.

@@ -202,6 +202,21 @@ fn finish_on_two_machines_at_once_has_the_same_status_on_both() {
 }
 
 #[test]
+fn finish_reports_a_failed_follow_up_and_a_report_that_cannot_be_written() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    breaks(&repository, "web", true);
+    let finish = format!("{FINISH} --report json=/dev/full");
+    let output = fails(&repository, &finish, 1, "failed to write the report");
+    assert!(output.contains("/web: failed"), "{output}");
+    breaks(&repository, "web", false);
+    fails(&repository, &finish, 5, "failed to write the report");
+}
+
+#[test]
 fn finish_runs_follow_ups_without_a_state() {
     let repository = super::project(&[("/app", "after = [\"/db\"]"), ("/db", ""), ("/web", "")]);
     followed(&repository);
