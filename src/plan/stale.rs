@@ -40,6 +40,8 @@ pub struct CurrentFacts<'a> {
     pub missing: Option<&'a BTreeMap<String, MissingStack>>,
     /// Whether the plan may be outdated: then the facts that it was made from must be known.
     pub is_later: bool,
+    /// Whether stacks without work are recorded after all others. A run of a whole plan records them first.
+    pub records_last: bool,
 }
 
 pub struct PlanFacts<'a> {

@@ -73,6 +73,7 @@ impl Apply<'_> {
     ) -> Result<ExitStatus> {
         let mut verified = self.first_verified(&mut held)?;
         self.verification().check_drift(&verified.context.project)?;
+        self.note_outdated(&verified);
         let has_work_left = self.has_work_left(&verified)?;
         let earlier = verified
             .policies
@@ -318,6 +319,20 @@ impl Apply<'_> {
             "this plan was applied, but its follow-up in {which} did not succeed, and the journal of that run is not on this machine"
         ))
         .hint(format!("to plan the rest, run `{}`", plan_again(&failed))))
+    }
+
+    /// Notes stacks without work that the last job of a work order cannot record.
+    fn note_outdated(&self, verified: &VerifiedPlan) {
+        let jobs = self.part.iter().flat_map(|part| part.jobs.values());
+        let with_work: BTreeSet<&StackPath> = jobs.flatten().map(|(stack, _)| stack).collect();
+        let outdated = verified.outdated.iter();
+        let outdated = outdated.filter(|stack| !with_work.contains(stack));
+        let outdated: Vec<&str> = outdated.map(StackPath::as_str).collect();
+        if let Some(names) = first_names(&outdated) {
+            self.notices.note(&format!(
+                "not recorded, because changed since the plan: {names}; `orch plan` shows what is left"
+            ));
+        }
     }
 
     /// Notes that there is nothing to do. The last job of a work order lists what is left.

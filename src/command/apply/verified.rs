@@ -1,5 +1,6 @@
 //! A valid plan: the stage between planning and approval.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Apply;
@@ -10,6 +11,7 @@ use crate::command::kept_project::KeptProject;
 use crate::context::{Context, CyclesAre, follow_all};
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
+use crate::path::StackPath;
 use crate::plan::SavedPlan;
 use crate::plan::entry::PlanMode;
 use crate::plan::planner::{Removals, refuse, refuse_left_behind};
@@ -40,6 +42,8 @@ pub(super) struct VerifiedPlan {
     pub(super) policies: Option<ApplyPolicies>,
     /// The part that is applied, if not all.
     pub(super) part: Option<OpenPart>,
+    /// The stacks that are not recorded, because they have changed since the plan.
+    pub(super) outdated: BTreeSet<StackPath>,
 }
 
 /// A project, as an apply reads it.
@@ -124,9 +128,10 @@ impl Apply<'_> {
             _ => None,
         };
         // Follow-ups run instead of the plan, whatever has happened since.
+        let mut outdated = BTreeSet::new();
         if self.ended_order.is_none() {
             let recorded = (document.as_ref(), statuses.as_ref());
-            self.check_holds(&context, is_kept, recorded, &mut progress)?;
+            outdated = self.check_holds(&context, is_kept, recorded, &mut progress)?;
         }
         let policies = match policies {
             Some(policies) => {
@@ -149,29 +154,31 @@ impl Apply<'_> {
             applied,
             policies,
             part,
+            outdated,
         })
     }
 
     /// Checks that the plan holds, and destroys nothing that is protected. Adds what the state has of it to the progress.
+    /// Returns the stacks that it does not hold for, if it only records them.
     fn check_holds(
         &self,
         context: &Context,
         is_environment_known: bool,
         (document, statuses): (Option<&Document>, Option<&StackStatuses>),
         progress: &mut DoneOperations,
-    ) -> Result<()> {
+    ) -> Result<BTreeSet<StackPath>> {
         let verification = Verification {
             is_environment_known,
             ..self.verification()
         };
-        verification.check(context, document, statuses, progress)?;
+        let outdated = verification.check(context, document, statuses, progress)?;
         let mut protected = context.protected_in(self.saved, document);
         protected.retain(|it| {
             let mut done = [OperationKey::Destroy, OperationKey::Apply].into_iter();
             !done.any(|operation| progress.done.contains(&(it.stack.clone(), operation)))
         });
         if protected.is_empty() {
-            return Ok(());
+            return Ok(outdated);
         }
         Err(refuse(context, Destroyer::Plan, &protected).into())
     }
@@ -266,6 +273,8 @@ impl Apply<'_> {
             saved: self.saved,
             is_from_file: self.is_from_file,
             is_environment_known: false,
+            // The work of the last job of a work order is done, whatever has happened since.
+            records_last: self.part.is_some_and(|part| part.records),
         }
     }
 }
@@ -280,6 +289,7 @@ impl VerifiedPlan {
                 to_do.keep_records();
             }
         }
+        to_do.leave_out(&self.context.project, &self.outdated);
         to_do
     }
 

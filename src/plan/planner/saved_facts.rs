@@ -49,6 +49,7 @@ impl Context {
             document,
             missing: None,
             is_later: false,
+            records_last: false,
         };
         let mut input_digests = PlanFacts::new(present);
         saved.unfinished = input_digests.unfinished();

@@ -174,7 +174,7 @@ impl PlanFacts<'_> {
             let is_unchanged = self.record(stack) == of_stack.record;
             if entry.is_undecided() {
                 undecided.insert(stack, (entry, is_unchanged));
-            } else if is_unchanged {
+            } else if is_unchanged && !self.present.records_last {
                 // Such entries are recorded before anything else happens.
                 silent.push(key);
             }

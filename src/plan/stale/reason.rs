@@ -38,6 +38,26 @@ pub enum Stale {
     },
 }
 
+impl Stale {
+    /// Returns the stack that it is about; `None` if it is about the whole plan.
+    pub fn stack(&self) -> Option<&StackPath> {
+        match self {
+            Stale::Project { .. } | Stale::Lineage | Stale::State { .. } => None,
+            Stale::Gone(stack)
+            | Stale::Back(stack)
+            | Stale::NotRemoved(stack, _)
+            | Stale::Inputs(stack, _)
+            | Stale::Unknown(stack)
+            | Stale::Driver(stack)
+            | Stale::Order(stack)
+            | Stale::Record(stack)
+            | Stale::Before(stack, _)
+            | Stale::Environment(stack, _)
+            | Stale::Version { stack, .. } => Some(stack),
+        }
+    }
+}
+
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |stack: &StackPath| printable(stack.as_str()).into_owned();

@@ -11,6 +11,8 @@ mod todo;
 pub use self::recording::{ApplyRecording, used_outputs};
 pub use self::removals::removals_of;
 pub use self::todo::{RecordOnly, RemainingWork, ToDestroy, to_do};
+use std::collections::BTreeSet;
+
 use super::SavedPlan;
 use super::planner::Drivers;
 use super::progress::ProgressError;
@@ -19,6 +21,7 @@ use crate::change::{CountedStates, StackStatuses, causes_since};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
 use crate::git::CommitId;
+use crate::path::StackPath;
 use crate::project::stack::StackIndex;
 use crate::state::document::Document;
 
@@ -30,16 +33,19 @@ pub struct Verification<'a> {
     pub is_from_file: bool,
     /// Whether this process has already compared the environment and the versions of the tools.
     pub is_environment_known: bool,
+    /// Whether it only records the stacks without work, after all others: those that have changed are left out.
+    pub records_last: bool,
 }
 
 impl Verification<'_> {
+    /// Returns the stacks that are left out.
     pub fn check(
         &self,
         context: &Context,
         document: Option<&Document>,
         statuses: Option<&StackStatuses>,
         progress: &mut DoneOperations,
-    ) -> Result<()> {
+    ) -> Result<BTreeSet<StackPath>> {
         let project = &context.project;
         let present = CurrentFacts {
             project,
@@ -48,6 +54,7 @@ impl Verification<'_> {
             document,
             missing: statuses.map(|statuses| &statuses.missing),
             is_later: self.is_from_file,
+            records_last: self.records_last,
         };
         let drivers = Drivers::new(context, document);
         let driver = |stack: StackIndex| Some(drivers.of(stack)?.name.to_owned());
@@ -57,14 +64,18 @@ impl Verification<'_> {
         if self.is_from_file && !self.is_environment_known {
             let keeps_state = document.is_some();
             stale.extend(self.other_environments(context, keeps_state, progress));
-            if stale.is_empty() {
-                stale = self.other_versions(context, keeps_state, progress)?;
+            if stale.is_empty() || self.records_last {
+                stale.extend(self.other_versions(context, keeps_state, progress)?);
             }
         }
-        if stale.is_empty() {
-            return Ok(());
-        }
-        Err(explained(&stale))
+        let outdated = stale.iter().map(|why| {
+            let stack = why.stack().filter(|_| self.records_last);
+            stack.cloned()
+        });
+        // A fact of the whole plan cannot be left out.
+        outdated
+            .collect::<Option<_>>()
+            .ok_or_else(|| explained(&stale))
     }
 
     /// Names the files that differ from the plan's commit, as far as this clone has it.

@@ -142,6 +142,14 @@ impl<'p> RemainingWork<'p> {
         self.declared.clear();
     }
 
+    /// Drops the changes of some stacks' records.
+    pub fn leave_out(&mut self, project: &Project, stacks: &BTreeSet<StackPath>) {
+        let is_left_out = |stack: StackIndex| stacks.contains(&project.stacks[stack].path);
+        self.records.retain(|it| !is_left_out(it.stack));
+        self.declared.retain(|&stack| !is_left_out(stack));
+        self.forgotten.retain(|path| !stacks.contains(path));
+    }
+
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
             && self.removed.is_empty()

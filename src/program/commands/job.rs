@@ -317,11 +317,12 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
     };
     // Once the lock is free, the state has no failures of the order.
     let by_stack = states_of(run.as_ref());
-    for (stack, has_failed) in &mut unfinished {
-        *has_failed |= by_stack
-            .get(stack.as_str())
-            .is_some_and(|it| has_failed_in(it));
-    }
+    unfinished.retain(|stack, has_failed| {
+        let state = by_stack.get(stack.as_str());
+        *has_failed |= state.is_some_and(|it| has_failed_in(it));
+        // Another run may have changed it since it succeeded.
+        *has_failed || !state.is_some_and(|it| it.is_success())
+    });
     note_unfinished(&order, &unfinished);
     let of_jobs = match status.number() {
         0 if !unfinished.is_empty() => ExitStatus::Run(1),

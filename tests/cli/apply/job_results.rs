@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::followed::attach;
-use super::{declare, done, fails, hook, log, prepared, unhook};
+use super::{declare, done, fails, hook, log, prepared, unhook, want};
 use crate::support::{BucketServer, Dialect, Repository};
 
 /// `/app` runs after `/db` and `/cache`, `/end` after it; `/web` stands alone.
@@ -186,6 +186,61 @@ fn finish_writes_reports_of_all_jobs_and_twice_is_once() {
     let again = fails(&repository, &finish, 1, "/db: failed");
     assert_eq!(again, first);
     assert_eq!(read(), written);
+}
+
+/// A plan that updates `/db`, and only records `/cache` and `/web`: their resources already match.
+fn with_records() -> (Repository, BTreeMap<String, String>) {
+    let repository = shared();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/db", "2");
+    for stack in ["cache", "web"] {
+        want(&repository, &format!("/{stack}"), "2");
+        fs::write(repository.outside().join("world").join(stack), "2").unwrap();
+    }
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved");
+    (repository, jobs)
+}
+
+#[test]
+fn finish_records_stacks_without_work_once() {
+    let (repository, jobs) = with_records();
+    done(&repository, &jobs["/db"]);
+    let finish = "finish --work-order order.json";
+    let output = done(&repository, finish);
+    assert!(output.contains("2 stacks recorded"), "{output}");
+    let again = done(&repository, finish);
+    assert!(!again.contains("recorded"), "{again}");
+    log(&repository);
+    assert_eq!(repository.orch("plan --detailed-exitcode").code(), 0);
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn finish_after_another_apply_records_nothing_outdated() {
+    let (repository, jobs) = with_records();
+    let other = machine(&repository, "other");
+    done(&repository, &jobs["/db"]);
+    // Another commit is applied to the stack of the job, and to one that the plan only records.
+    let place = repository.outside().join("other");
+    for stack in ["db", "cache"] {
+        fs::write(place.join(stack).join("want"), "3").unwrap();
+    }
+    repository.git_in(&place, "commit -q -a -m other");
+    let flags = "--match db --match cache --auto-approve --disable-safeguards=git-out-of-sync";
+    done(&repository, &format!("{other} apply {flags}"));
+    let output = done(&repository, "finish --work-order order.json");
+    for line in [
+        "not recorded, because changed since the plan: /cache;",
+        "1 stack recorded",
+        "3 stacks done",
+    ] {
+        assert!(output.contains(line), "{line}: {output}");
+    }
+    log(&repository);
+    let plan = format!("{other} plan --detailed-exitcode --match db --match cache --match web");
+    assert_eq!(repository.orch(&plan).code(), 0);
+    assert_eq!(log(&repository), [""; 0]);
 }
 
 #[test]
