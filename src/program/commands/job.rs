@@ -19,7 +19,6 @@ use orch::path::StackPath;
 use orch::printable::{count, printable};
 use orch::project::host::host_variable;
 use orch::record::journal::StackState;
-use orch::record::logs::Logs;
 use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
@@ -416,8 +415,7 @@ fn report(
         }
         return Ok((None, ExitStatus::Success));
     }
-    let shown = shown_in(&context.project.root, &order.run)?;
-    let logs = Logs::new(shown.folder.join("logs"));
+    let (shown, logs) = shown_in(&context.project.root, &order.run)?;
     let status = if reports.write(&shown, &logs) {
         ExitStatus::Success
     } else {

@@ -157,7 +157,7 @@ fn why_in_run(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus
 
 fn tell_causes(chdir: &[PathBuf], args: &WhyArgs, run: &str) -> Result<ExitStatus> {
     let found = find_project(chdir)?;
-    let shown = runs::shown_in(&found.root, run)?;
+    let (shown, _) = runs::shown_in(&found.root, run)?;
     let stack = StackArg::new(&found.directory, &args.stack);
     let path = stack.from_root();
     let known = || shown.record.stacks.iter().map(|stack| stack.path.as_str());

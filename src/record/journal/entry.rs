@@ -100,6 +100,27 @@ pub enum Event {
     Other(#[serde(deserialize_with = "unknown_event")] Map<String, Value>),
 }
 
+impl Event {
+    /// Returns the stack that it is about.
+    pub(super) fn stack(&self) -> Option<&str> {
+        match self {
+            Event::Added { stack, .. }
+            | Event::Started { stack, .. }
+            | Event::StepStarted { stack }
+            | Event::Retrying { stack, .. }
+            | Event::TimedOut { stack, .. }
+            | Event::Killed { stack }
+            | Event::OutputLost { stack, .. } => Some(stack),
+            Event::Ended(ended) => Some(&ended.stack),
+            Event::Evaluated(evaluated) => Some(&evaluated.stack),
+            Event::RunTimedOut { .. }
+            | Event::Interrupted { .. }
+            | Event::Finished(_)
+            | Event::Other(_) => None,
+        }
+    }
+}
+
 /// The words of the events that this version knows.
 pub(super) const EVENTS: [&str; 12] = [
     "added",

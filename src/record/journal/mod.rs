@@ -25,6 +25,7 @@ mod read;
 mod record;
 mod runs;
 mod turns;
+mod whole;
 mod write;
 
 pub use self::entry::{
@@ -48,6 +49,7 @@ pub use self::runs::{
     Brief, FindError, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, remove_run, run_folder,
 };
 pub use self::turns::{TurnOutcome, TurnRecord};
+pub use self::whole::WholeRun;
 pub use self::write::{Journal, line};
 
 #[cfg(test)]

@@ -56,6 +56,17 @@ pub(super) fn read(file: File) -> Result<RunRecord, JournalError> {
     Ok(record)
 }
 
+/// Reads the header, and all lines.
+pub(super) fn read_lines(file: File) -> Result<(Header, Vec<JournalEntry>), JournalError> {
+    let mut lines = JournalLines::new(file)?;
+    let header = lines.header()?;
+    let mut entries = Vec::new();
+    while let Some(entry) = lines.entry()? {
+        entries.push(entry);
+    }
+    Ok((header, entries))
+}
+
 /// Reads only the header, and the result if the last line has it.
 pub(super) fn read_ends(file: File) -> Result<(Header, Option<Finished>), JournalError> {
     let mut lines = JournalLines::new(file)?;

@@ -334,6 +334,17 @@ impl RunRecord {
         }
     }
 
+    /// Adds a turn of a stack that has failed or did not run before: its result counts instead.
+    pub(super) fn retry(&mut self, at: Timestamp, stack: String, turn: Option<u32>) {
+        if let Some(position) = self.position(&stack) {
+            self.stacks[position].failures = Failures::default();
+        }
+        let follows = None;
+        let mut entry = JournalEntry::new(at, Event::Added { stack, follows });
+        entry.turn = turn;
+        self.add(entry);
+    }
+
     fn position(&self, stack: &str) -> Option<usize> {
         self.positions.get(stack).copied()
     }

@@ -10,8 +10,9 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, EndedTurnRecord, Finished};
 use super::header::{Header, PLAN_FOLLOW_UPS};
-use super::read::{JournalError, read, read_ends};
+use super::read::{JournalError, read, read_ends, read_lines};
 use super::record::{RunRecord, StackState};
+use super::whole::WholeRun;
 use super::write::{FILE, NEW_FILE};
 use crate::author::{has_ended, host};
 use crate::folder::{GuardedFolder, NAME, Unusable, failed};
@@ -266,19 +267,47 @@ impl Runs {
         Ok(record)
     }
 
+    /// Reads a journal, and for the run of a work order those of its follow-ups.
+    pub fn whole(&self, id: &str) -> Result<WholeRun, JournalError> {
+        let mut whole = WholeRun::new(self.record(id)?);
+        if !whole.record.header.is_of_work_order() {
+            return Ok(whole);
+        }
+        // Oldest first: ids are ordered by start time.
+        for later in self.ids.iter().rev().filter(|later| later.as_str() > id) {
+            let (header, _) = match self
+                .open(later)
+                .map_err(JournalError::from)
+                .and_then(read_ends)
+            {
+                Err(error) if error.is_missing() => continue,
+                ends => ends?,
+            };
+            // A job resumes none.
+            if header.part_of.as_deref() == Some(id) && header.resumes.is_some() {
+                let (header, lines) = read_lines(self.open(later)?)?;
+                whole.add(&header, lines);
+            }
+        }
+        Ok(whole)
+    }
+
     /// Reads as much of a journal as a list needs: only both ends if the run has finished.
     pub fn brief(&self, id: &str) -> Result<Brief, JournalError> {
         // A run may end after this check, but it cannot begin again.
         let liveness = self.liveness(id);
-        let (header, finished) = read_ends(self.open(id)?)?;
+        let (header, mut finished) = read_ends(self.open(id)?)?;
         let n_stacks = header.order.len();
         let n_turns = n_stacks.saturating_sub(header.left_out.len());
         let (stacks, counts) = match &finished {
-            Some(finished) if finished.counts.total() == n_turns => (n_stacks, finished.counts),
+            Some(finished) if finished.counts.total() == n_turns && !header.is_of_work_order() => {
+                (n_stacks, finished.counts)
+            }
             // A stack may have had several turns, and others may have been added.
             _ => {
-                let mut record = self.record(id)?;
+                let WholeRun { mut record, .. } = self.whole(id)?;
                 record.show_unresolved_failures();
+                finished.clone_from(&record.finished);
                 (record.stacks.len(), record.counts())
             }
         };

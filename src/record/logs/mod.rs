@@ -27,18 +27,33 @@ pub enum Stream {
 #[derive(Debug, Clone)]
 pub struct Logs {
     directory: PathBuf,
+    /// The directories with the logs of later turns, each with the number of turns before these.
+    later: Vec<(usize, PathBuf)>,
 }
 
 impl Logs {
     pub fn new(directory: PathBuf) -> Self {
-        Logs { directory }
+        Logs {
+            directory,
+            later: Vec::new(),
+        }
+    }
+
+    /// Adds a directory with the logs of all turns after so many: of a run that continues this one.
+    #[must_use]
+    pub fn continued(mut self, n_turns: usize, directory: PathBuf) -> Self {
+        self.later.push((n_turns, directory));
+        self
     }
 
     /// Returns the file of an attempt, which need not exist: one that printed nothing has none.
     /// `position` is the place of the stack in the order of its run, from 1; `stack` is its path;
     /// attempts count from 1.
     pub fn file(&self, position: usize, stack: &str, attempt: u32) -> PathBuf {
-        self.directory.join(file_name(position, stack, attempt))
+        let mut later = self.later.iter().rev();
+        let later = later.find(|(n_turns, _)| *n_turns < position);
+        let (before, directory) = later.map_or((0, &self.directory), |(n, it)| (*n, it));
+        directory.join(file_name(position - before, stack, attempt))
     }
 
     /// Returns the index beside a file of a log, which need not exist: without one, all is stdout.

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use super::followed::attach;
-use super::job_results::{export, machine, shared};
+use super::job_results::{export, machine, run_of, shared, shown};
 use super::together::HeldUp;
 use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::policies::resumed::kill_behind;
 use crate::support::{Repository, ended, run_ids, wait_until};
 
-const SCRIPT: &str = "echo \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
+const SCRIPT: &str = "echo ran $ORCH_STACK_NAME\necho \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
 
 /// Asks for `/web` after `/db`, and for `/end` after a failure of `/cache`.
 const NEXT: &str = r#"
@@ -78,6 +80,43 @@ fn finish_runs_follow_ups_of_a_command_once_on_any_machine() {
 }
 
 #[test]
+fn runs_show_follow_ups_of_a_work_order_like_those_of_one_machine() {
+    for broken in [None, Some("web")] {
+        let one = project();
+        let many = project();
+        for repository in [&one, &many] {
+            if let Some(stack) = broken {
+                breaks(repository, stack, true);
+            }
+        }
+        let status = i32::from(broken.is_some());
+        let stacks = "--match /db --match /cache --match /app";
+        let run = format!("run {stacks} --on-error continue --record=apply -- sh ../script");
+        assert_eq!(one.orch(&run).code(), status);
+        let jobs = export_command(&many);
+        for stack in ["/db", "/cache", "/app"] {
+            done(&many, &jobs[stack]);
+        }
+        let finish = format!("{FINISH} --report ../r.json --report ../r.xml");
+        assert_eq!(many.orch(&finish).code(), status);
+        let expected = shown(&one, "", "last");
+        for run in ["last", &run_of(&many)] {
+            assert_eq!(shown(&many, "", run), expected);
+        }
+        let logs = done(&many, "runs logs last /web");
+        assert!(logs.contains("ran web"), "{logs}");
+        let read = |name: &str| fs::read_to_string(many.outside().join(name)).unwrap();
+        let report: Value = serde_json::from_str(&read("r.json")).unwrap();
+        assert_eq!(report["run"]["counts"]["failed"], status, "{report}");
+        assert!(read("r.xml").contains("/web"));
+        let shown = many.orch("runs show").stdout;
+        assert!(shown.contains("follows /db"), "{shown}");
+        // It is not listed beside the run that it belongs to.
+        assert_eq!(many.orch("runs list").stdout.lines().count(), 1);
+    }
+}
+
+#[test]
 fn finish_evaluates_the_result_of_a_job_that_is_run_again() {
     let repository = project();
     let jobs = export_command(&repository);
@@ -118,6 +157,8 @@ fn finish_tries_failed_follow_ups_again_on_the_same_machine() {
     }
     breaks(&repository, "web", true);
     fails(&repository, FINISH, 1, "/web");
+    let order = run_of(&repository);
+    assert_eq!(shown(&repository, "", &order)["state"], "failed");
     breaks(&repository, "web", false);
     log(&repository);
     // Only `orch finish` takes part in the claim on their results.
@@ -131,6 +172,9 @@ fn finish_tries_failed_follow_ups_again_on_the_same_machine() {
     assert_eq!(log(&repository), [""; 0]);
     done(&repository, FINISH);
     assert_eq!(log(&repository), ["web "]);
+    let run = shown(&repository, "", &order);
+    assert_eq!(run["state"], "succeeded", "{run}");
+    assert_eq!(run["stacks"]["/web"][1].as_array().unwrap().len(), 2);
     done(&repository, FINISH);
     assert_eq!(log(&repository), [""; 0]);
     assert_eq!(run_ids(&repository).len(), 3);

@@ -70,7 +70,7 @@ fn jobs_of(repository: &Repository) -> BTreeMap<String, String> {
 }
 
 /// A run as JSON shows it, without ids, times and places.
-fn shown(repository: &Repository, machine: &str, run: &str) -> Value {
+pub(super) fn shown(repository: &Repository, machine: &str, run: &str) -> Value {
     let run = done_json(
         repository,
         &format!("{machine} runs show {run} --format json"),
@@ -100,7 +100,7 @@ fn done_json(repository: &Repository, arguments: &str) -> Value {
     serde_json::from_str(&output.stdout).unwrap()
 }
 
-fn run_of(repository: &Repository) -> String {
+pub(super) fn run_of(repository: &Repository) -> String {
     let order = fs::read(repository.path("/order.json")).unwrap();
     let order: Value = serde_json::from_slice(&order).unwrap();
     order["run"].as_str().unwrap().to_owned()

@@ -10,9 +10,9 @@ use orch::exit::ExitStatus;
 use orch::path::ProjectPath;
 use orch::printable::printable;
 use orch::record::journal::{RunRecord, Runs};
-use orch::record::logs::{Logs, Stream};
+use orch::record::logs::Stream;
 
-use super::record;
+use super::{FoundRun, found};
 use crate::program::console;
 use crate::program::error::{ProgramError, Result};
 
@@ -41,11 +41,9 @@ pub(super) fn logs(
     directory: &ProjectPath,
     args: &LogsArgs,
 ) -> Result<ExitStatus> {
-    let (runs, record) = record(runs, &args.run)?;
+    let FoundRun { record, logs, .. } = found(runs, &args.run)?;
     let run = &record.header.run;
     let wanted = wanted(&record, directory, &args.stacks)?;
-    let folder = runs.logs(run).context("no logs can be read")?;
-    let logs = folder.map(Logs::new);
     let mut writers = console::writers();
     let mut has_printed = false;
     for stack in &record.stacks {
@@ -59,10 +57,8 @@ pub(super) fn logs(
             };
             let (turn, attempt) = (attempt.turn, attempt.number);
             let failed = || format!("failed to read the log of `{}`", printable(&stack.path));
-            let log = logs
-                .as_ref()
-                .map(|logs| logs.reader(number + 1, &stack.path, attempt));
-            let Some(log) = log.transpose().with_context(failed)?.flatten() else {
+            let log = logs.reader(number + 1, &stack.path, attempt);
+            let Some(log) = log.with_context(failed)? else {
                 continue;
             };
             has_printed = true;

@@ -14,7 +14,7 @@ use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::{count, printable};
-use orch::record::journal::{Brief, FindError, RunRecord, RunStatus, Runs};
+use orch::record::journal::{Brief, FindError, Liveness, RunRecord, RunStatus, Runs, WholeRun};
 use orch::record::logs::Logs;
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
@@ -193,17 +193,43 @@ fn all(root: &Path) -> Result<Option<Runs>> {
     Ok(runs.context("no runs can be read")?)
 }
 
-fn record<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, RunRecord)> {
+/// A recorded run.
+struct FoundRun {
+    record: RunRecord,
+    logs: Logs,
+    /// Whether it is in progress, or its follow-ups are.
+    liveness: Liveness,
+    folder: PathBuf,
+}
+
+fn found(runs: Option<&Runs>, wanted: &str) -> Result<FoundRun> {
     let runs = runs.ok_or_else(no_runs)?;
     let id = match runs.id(wanted) {
         Ok(id) => id,
         Err(FindError::NoRuns) => return Err(no_runs()),
         Err(error) => return Err(ProgramError::usage(error.to_string())),
     };
-    let record = runs
-        .record(id)
+    let WholeRun {
+        record, follow_ups, ..
+    } = runs
+        .whole(id)
         .with_context(|| format!("failed to read the journal of run {id}"))?;
-    Ok((runs, record))
+    let logs = |run: &str| -> Result<PathBuf> {
+        // Something else may occupy the path.
+        let folder = runs.logs(run).context("no logs can be read")?;
+        Ok(folder.unwrap_or_else(|| runs.folder(run).join("logs")))
+    };
+    let mut all = Logs::new(logs(id)?);
+    for (n_turns, run) in &follow_ups {
+        all = all.continued(*n_turns, logs(run)?);
+    }
+    let last = follow_ups.last().map_or(id, |(_, run)| run);
+    Ok(FoundRun {
+        record,
+        logs: all,
+        liveness: runs.liveness(last),
+        folder: runs.folder(id),
+    })
 }
 
 fn no_runs() -> ProgramError {
@@ -256,24 +282,26 @@ fn list(runs: Option<&Runs>, args: &ListRunsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Success)
 }
 
-/// Returns the run that the user names, in the form for reports.
-pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<ShownRun> {
-    let runs = all(root)?;
-    Ok(shown(runs.as_ref(), wanted)?.1)
+/// Returns the run that the user names, in the form for reports, and its logs.
+pub(super) fn shown_in(root: &Path, wanted: &str) -> Result<(ShownRun, Logs)> {
+    shown(all(root)?.as_ref(), wanted)
 }
 
-fn shown<'r>(runs: Option<&'r Runs>, wanted: &str) -> Result<(&'r Runs, ShownRun)> {
-    let (runs, record) = record(runs, wanted)?;
-    let liveness = runs.liveness(&record.header.run);
+fn shown(runs: Option<&Runs>, wanted: &str) -> Result<(ShownRun, Logs)> {
+    let FoundRun {
+        record,
+        logs,
+        liveness,
+        folder,
+    } = found(runs, wanted)?;
     let state = RunStatus::new(&record.header, record.finished.as_ref(), liveness);
-    let earlier = runs.earlier_in_workflow(&record);
-    let folder = runs.folder(&record.header.run);
-    let shown = ShownRun::new(record, earlier, state, folder);
-    Ok((runs, shown))
+    let earlier = runs.map(|runs| runs.earlier_in_workflow(&record));
+    let earlier = earlier.unwrap_or_default();
+    Ok((ShownRun::new(record, earlier, state, folder), logs))
 }
 
 fn show(runs: Option<&Runs>, args: &ShowRunArgs) -> Result<ExitStatus> {
-    let (_, shown) = shown(runs, &args.run)?;
+    let (shown, _) = shown(runs, &args.run)?;
     let mut out = console::stdout();
     match args.format {
         Format::Text => write_run(&mut out, &shown)?,
@@ -288,12 +316,7 @@ fn report(chdir: &[PathBuf], runs: Option<&Runs>, args: &ReportRunArgs) -> Resul
     if reports.is_empty() {
         return Err(ProgramError::usage("`orch runs report` needs `--report`"));
     }
-    let (runs, shown) = shown(runs, &args.run)?;
-    // Something else occupies the path of the logs.
-    let folder = runs
-        .logs(&shown.record.header.run)
-        .context("no logs can be read")?;
-    let logs = Logs::new(folder.unwrap_or_else(|| shown.folder.join("logs")));
+    let (shown, logs) = shown(runs, &args.run)?;
     Ok(if reports.write(&shown, &logs) {
         ExitStatus::Success
     } else {
