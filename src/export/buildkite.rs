@@ -29,7 +29,7 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<Vec<String>, ExportError> {
     if let Some(folder) = shape.results {
         // Stacks without a result count as not run.
         let download = format!(
-            "buildkite-agent artifact download \"{folder}/**/*\" . || echo \"no results were downloaded\" >&2"
+            "buildkite-agent artifact download --include-retried-jobs \"{folder}/**/*\" . || echo \"no results were downloaded\" >&2"
         );
         let command = finish.remove("command").unwrap_or_default();
         finish.insert("command".into(), vec![download.into(), command].into());

@@ -35,6 +35,8 @@ pub(super) fn write(shape: &Shape<'_>) -> Result<String, ExportError> {
         }
     };
     let mut finish = of(shape, download(shape), &shape.command("finish"), last);
+    // They show a second attempt which policies were evaluated.
+    add_upload(shape, &mut finish, "finish");
     finish.insert("if".into(), "${{ always() }}".into());
     jobs.insert("finish".into(), finish.into());
     let mut workflow = shape.template.workflow.clone();
@@ -52,15 +54,9 @@ fn graph_job(shape: &Shape<'_>, graph: &JobGraph, job: &PipelineJob) -> Mapping 
     let mut keys = if job.turns.is_empty() {
         barrier(shape, needs)
     } else {
-        let mut job_keys = of(
-            shape,
-            None,
-            &shape.command(&format!("job {}", job.id)),
-            needs,
-        );
-        if let Some(Value::Sequence(steps)) = job_keys.get_mut("steps") {
-            steps.extend(upload(shape, &job.id));
-        }
+        let command = shape.command(&format!("job {}", job.id));
+        let mut job_keys = of(shape, None, &command, needs);
+        add_upload(shape, &mut job_keys, &job.id);
         job_keys
     };
     if is_waiting && !shape.stops {
@@ -92,9 +88,14 @@ fn artifact(shape: &Shape<'_>) -> String {
     format!("orch-results-{}", JobNames::default().name(shape.order))
 }
 
-/// Returns the step that hands on the results of a job, if the engine does that.
-fn upload(shape: &Shape<'_>, id: &str) -> Option<Value> {
-    shape.results?;
+/// Adds the step that hands on the results of a job, if the engine does that.
+fn add_upload(shape: &Shape<'_>, job: &mut Mapping, id: &str) {
+    if let Some(Value::Sequence(steps)) = job.get_mut("steps") {
+        steps.extend(shape.results.map(|_| upload(shape, id)));
+    }
+}
+
+fn upload(shape: &Shape<'_>, id: &str) -> Value {
     let paths: Vec<String> = shape.result_paths().collect();
     let name = format!("{}-{id}-${{{{ github.run_attempt }}}}", artifact(shape));
     let with = keys([
@@ -109,7 +110,7 @@ fn upload(shape: &Shape<'_>, id: &str) -> Option<Value> {
         // The job has done its work.
         ("continue-on-error", true.into()),
     ]);
-    Some(step.into())
+    step.into()
 }
 
 /// Returns the step that gets the results of all jobs, if the engine hands them on.

@@ -887,6 +887,14 @@ fn export_without_a_state_makes_the_engine_hand_on_results() {
       continue-on-error: true
     - run: "orch finish --work-order \"$ORCH_ORDER\""
     "#);
+    assert_snapshot!(lines("github", "orch finish", 6), @r#"
+    - run: "orch finish --work-order \"$ORCH_ORDER\""
+    - if: "${{ always() }}"
+      uses: "actions/upload-artifact@v4"
+      with:
+        name: "orch-results-o-json-7a4055a3-finish-${{ github.run_attempt }}"
+        path: ".orch/state/*.orders/*\n.orch/state/*.results/*/*"
+    "#);
     assert_snapshot!(lines("buildkite", "artifact_paths:", 4), @r#"
     artifact_paths:
       - "plan.txt"
@@ -894,7 +902,7 @@ fn export_without_a_state_makes_the_engine_hand_on_results() {
       - ".orch/state/*.results/*/*"
     "#);
     assert_snapshot!(lines("buildkite", "artifact download", 2), @r#"
-    - "buildkite-agent artifact download \".orch/state/**/*\" . || echo \"no results were downloaded\" >&2"
+    - "buildkite-agent artifact download --include-retried-jobs \".orch/state/**/*\" . || echo \"no results were downloaded\" >&2"
     - "orch finish --work-order \"$$ORCH_ORDER\""
     "#);
     let make = exported(&sandbox, "make --work-order o.json -- true");

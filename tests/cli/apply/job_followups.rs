@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -273,6 +273,15 @@ fn finish_runs_follow_ups_without_a_state() {
     done(&repository, FINISH);
     assert_eq!(log(&repository), ["db ", "app ", "web next"]);
     done(&repository, FINISH);
+    assert_eq!(log(&repository), [""; 0]);
+    // An engine hands the results on as artifacts, even to a second attempt of the last job.
+    let second = machine(&repository, "second");
+    let there = repository.outside().join("second/.orch");
+    fs::create_dir(&there).unwrap();
+    let state = repository.path("/.orch/state");
+    let copied = Command::new("cp").arg("-r").args([state, there]).status();
+    assert!(copied.unwrap().success());
+    done(&repository, &format!("{second} {FINISH}"));
     assert_eq!(log(&repository), [""; 0]);
 }
 
