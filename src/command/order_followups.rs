@@ -14,7 +14,7 @@ use crate::notice::Notices;
 use crate::printable::{count, printable};
 use crate::project::Project;
 use crate::record::journal::{OnErrorRecord, RunRecord, Runs};
-use crate::record::results::{ClaimEnd, ResultClaim};
+use crate::record::results::{ClaimEnd, ResultClaim, RunCopy};
 use crate::run::evaluated::TurnState;
 use crate::run::resume::{EarlierRun, ResumedRun};
 use crate::run::workflow::WorkflowTurn;
@@ -305,13 +305,17 @@ impl Claim {
         put.map_err(from_store)
     }
 
-    /// Records how the run ended. If it never began, another one may evaluate the results.
+    /// Records how the run ended, and sends it to other machines. If it never began, another one may evaluate the results.
     ///
     /// # Errors
     ///
     /// If the store cannot be written.
     pub fn end(&self, context: &Context, run: &str, status: Option<ExitStatus>) -> Result<()> {
-        if let Some(status) = status {
+        let folder = GuardedFolder::find(&context.project.root).map_err(Error::external)?;
+        if let (Some(status), Some(folder)) = (status, &folder) {
+            let copy = RunCopy::read(folder, run).map_err(Error::external)?;
+            let put = self.store.put_run(&self.order, run, &copy.to_bytes());
+            put.map_err(from_store)?;
             let end = ClaimEnd {
                 status: status.number(),
             };
@@ -320,7 +324,6 @@ impl Claim {
                 .end_claim(&self.order, self.number, &end.to_bytes());
             return put.map_err(from_store);
         }
-        let folder = GuardedFolder::find(&context.project.root).map_err(Error::external)?;
         let runs = folder
             .map(Runs::find)
             .transpose()

@@ -6,8 +6,10 @@ use jiff::Timestamp;
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
-use crate::record::journal::{Event, Runs};
-use crate::record::results::{LocalResults, MergeFacts, OpenTurn, StoredOrder, TurnResult};
+use crate::record::journal::{Event, Header, Runs};
+use crate::record::results::{
+    LocalResults, MergeFacts, OpenTurn, RunCopy, StoredOrder, TurnResult,
+};
 use crate::state::backend::Backend;
 use crate::state::document::Document;
 use crate::state::results::ResultFiles;
@@ -29,7 +31,8 @@ impl Context {
             wanted.is_none_or(|it| run.starts_with(it) || run.ends_with(it))
         };
         for run in orders.iter().filter(is_wanted) {
-            if !self.is_done(run) {
+            // Follow-ups may have run since.
+            if self.done(run).is_none_or(|it| it.policies.is_some()) {
                 self.fetch_from(&store, run)?;
             }
         }
@@ -44,7 +47,7 @@ impl Context {
     /// If the store cannot be read, or the run cannot be written.
     pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
         match self.results_store()? {
-            Some(_) if self.is_done(run) => Ok(true),
+            Some(_) if self.done(run).is_some() => Ok(true),
             Some(store) => Ok(self.fetch_from(&store, run)?.is_some()),
             None => Ok(false),
         }
@@ -53,7 +56,7 @@ impl Context {
     /// Does the same with a store, even if nothing can change but the answers of policies. Returns the files in the
     /// store, if there are any.
     pub(super) fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<Option<ResultFiles>> {
-        let damaged = || format!("failed to read the results of run {run}");
+        let damaged = || damaged(run);
         let Some(order) = store.order(run).map_err(from_store)? else {
             return Ok(None);
         };
@@ -81,6 +84,15 @@ impl Context {
         local
             .write(&order, results, answers, &facts)
             .map_err(Error::external)?;
+        let missing: Vec<(&str, &str)> = files.runs().filter(|(run, _)| !local.has(run)).collect();
+        let names: Vec<String> = missing.iter().map(|(_, file)| (*file).to_owned()).collect();
+        let copies = store.read_results(run, &names).map_err(from_store)?;
+        for ((follow_ups, _), copy) in missing.into_iter().zip(copies) {
+            let copy = copy.map(|bytes| RunCopy::parse(&bytes)).transpose();
+            if let Some(copy) = copy.context(damaged())? {
+                local.add(follow_ups, &copy).map_err(Error::external)?;
+            }
+        }
         Ok(Some(files))
     }
 
@@ -96,15 +108,18 @@ impl Context {
         }
     }
 
-    /// Returns whether all turns of a run have succeeded, as far as this machine knows: then nothing can change but
-    /// the answers of policies.
-    fn is_done(&self, run: &str) -> bool {
-        let runs = GuardedFolder::find(&self.project.root).ok().flatten();
-        let brief = runs.and_then(|folder| Runs::find(folder).ok()?.brief(run).ok());
-        brief.is_some_and(|brief| {
-            brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks
-        })
+    /// Returns the header of a run all of whose turns have succeeded, as far as this machine knows: then nothing can
+    /// change but the answers of policies, and follow-ups.
+    fn done(&self, run: &str) -> Option<Header> {
+        let folder = GuardedFolder::find(&self.project.root).ok().flatten()?;
+        let brief = Runs::find(folder).ok()?.brief(run).ok()?;
+        let is_done = brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks;
+        is_done.then_some(brief.header)
     }
+}
+
+fn damaged(run: &str) -> String {
+    format!("failed to read the results of run {run}")
 }
 
 /// Reads results by the names of their files, those that are not on this machine from the store. Returns those of turns
@@ -127,9 +142,8 @@ fn read(
     let read = store.read_results(run, &missing).map_err(from_store)?;
     let missing = all.iter_mut().filter(|(_, result)| result.is_none());
     for ((_, result), bytes) in missing.zip(read) {
-        let damaged = || format!("failed to read the results of run {run}");
         let parsed = bytes.map(|bytes| TurnResult::parse(&bytes)).transpose();
-        *result = parsed.context(damaged())?;
+        *result = parsed.context(damaged(run))?;
     }
     let all = all.into_iter().filter_map(|(name, it)| Some((name, it?)));
     let n_turns = order.outline.turns.len();

@@ -17,6 +17,9 @@ const RESULT: &str = ".result";
 const STARTED: &str = ".started";
 const EVALUATED: &str = ".evaluated";
 
+/// How the names of copies of runs begin.
+const RUN: &str = "run.";
+
 /// The name of the mark that a work order has ended.
 const END: &str = "end";
 
@@ -77,6 +80,15 @@ impl ResultFiles {
         names.retain(|name| latest.get(&name.turn) == Some(name));
         let names = names.into_iter();
         names.map(|name| name.with(EVALUATED)).collect()
+    }
+
+    /// Returns the ids of the runs that copies exist of, each with its file.
+    pub fn runs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().filter_map(|file| {
+            let run = file.strip_prefix(RUN)?;
+            let is_id = Uuid::try_parse(run).is_ok_and(|id| id.to_string() == run);
+            is_id.then_some((run, file.as_str()))
+        })
     }
 
     /// Returns the latest attempts of the turns.
@@ -227,6 +239,13 @@ impl Backend {
         let key = self.claim_key(run, number);
         let put = self.swap_bytes(&key, bytes, &PutCondition::Absent)?;
         Ok(matches!(put, PutOutcome::Done(_)))
+    }
+
+    /// Puts the copy of a run of follow-ups.
+    pub fn put_run(&self, order: &str, run: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = format!("{}{RUN}{run}", self.results_prefix(order));
+        self.swap_bytes(&key, bytes, &PutCondition::Absent)
+            .map(drop)
     }
 
     /// Puts how the run of a claim ended.

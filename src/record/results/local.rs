@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use super::merge::{MergeFacts, merged};
 use super::order::StoredOrder;
 use super::result::TurnResult;
+use super::run_copy::RunCopy;
 use crate::folder::{GuardedFolder, Unusable, failed};
 use crate::record::journal::line;
 use crate::record::logs::Logs;
@@ -46,6 +47,16 @@ impl LocalResults {
     pub fn find(&self, name: &str) -> Result<Option<TurnResult>, Unusable> {
         let bytes = self.folder.read(&format!("{}/results/{name}", self.path))?;
         Ok(bytes.and_then(|bytes| TurnResult::parse(&bytes).ok()))
+    }
+
+    /// Returns whether a run of follow-ups is on this machine.
+    pub fn has(&self, run: &str) -> bool {
+        RunCopy::is_here(&self.folder, run)
+    }
+
+    /// Adds a run of follow-ups that another machine has run.
+    pub fn add(&self, run: &str, copy: &RunCopy) -> Result<(), Unusable> {
+        copy.write(&self.folder, run)
     }
 
     /// Writes the run. The results have names; those that were read just now have logs. `answers` are those of policies

@@ -11,6 +11,7 @@ mod local;
 mod merge;
 mod order;
 mod result;
+mod run_copy;
 
 pub use self::claim::{ClaimEnd, ResultClaim};
 pub use self::collect::ResultLines;
@@ -18,3 +19,4 @@ pub use self::local::LocalResults;
 pub use self::merge::{MergeFacts, OpenTurn, merged};
 pub use self::order::{OrderOutline, OutlinedTurn, StoredOrder};
 pub use self::result::{AttemptLog, ResultError, TurnResult};
+pub use self::run_copy::RunCopy;
