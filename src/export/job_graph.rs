@@ -44,8 +44,8 @@ pub struct JobGraph {
     pub with_workers: Duration,
 }
 
-/// How many levels may be one: fewer jobs start, and more stacks wait for others in their job.
-const HEIGHTS: [usize; 5] = [1, 2, 4, 8, 16];
+/// How many jobs a lane may get: with fewer ones, fewer jobs start, and more stacks wait for others in their job.
+const ROUNDS: [u64; 12] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256];
 
 /// How long a stack takes if no duration is known at all.
 const UNKNOWN_MILLISECONDS: u64 = 60_000;
@@ -89,12 +89,21 @@ impl JobGraph {
             width: most_needs,
         };
         let most_edges = most(LimitKind::Edges);
+        let spread = durations.iter().sum::<u64>() / at_once.get() as u64 / cost.parallel;
+        let with_workers = cost
+            .start
+            .saturating_add(spread.max(dag.longest(&durations)));
         let wanted = at_once.get().min(turns.len().max(1)).min(most_jobs);
         let mut best: Option<(u64, usize, JobGraph)> = None;
-        for height in HEIGHTS {
+        for n_rounds in ROUNDS {
+            // Little can be won beyond that.
+            let is_good = |(end, ..): &(u64, usize, JobGraph)| *end <= with_workers / 20 * 21;
+            if best.as_ref().is_some_and(is_good) {
+                break;
+            }
             let mut n_lanes = wanted;
             loop {
-                let lanes = Lanes::new(&dag, &durations, n_lanes, height, cost);
+                let lanes = Lanes::new(&dag, &durations, n_lanes, n_rounds, cost);
                 let mut graph = JobGraph::of(&lanes, barriers(most_needs), turns);
                 for needs in [8, 2] {
                     if graph.n_edges() > most_edges {
@@ -114,10 +123,6 @@ impl JobGraph {
             }
         }
         let (end, n_lanes, graph) = best.expect("the jobs of a single lane are one job");
-        let spread = durations.iter().sum::<u64>() / at_once.get() as u64 / cost.parallel;
-        let with_workers = cost
-            .start
-            .saturating_add(spread.max(dag.longest(&durations)));
         JobGraph {
             takes: Duration::from_millis(end),
             with_workers: Duration::from_millis(with_workers),
@@ -195,7 +200,7 @@ impl JobGraph {
 }
 
 /// Returns a graph in which no job waits for too many others: instead, it waits for barriers, which wait
-/// for the last jobs of all lanes up to the level of the last job that it waits for.
+/// for the last jobs of all lanes up to the round of the last job that it waits for.
 fn with_barriers(dag: &Dag, lanes: &Lanes, barriers: Barriers) -> Dag {
     let mut edges = Vec::new();
     let mut n_nodes = dag.nodes.len();
@@ -207,7 +212,7 @@ fn with_barriers(dag: &Dag, lanes: &Lanes, barriers: Barriers) -> Dag {
             edges.extend(before.into_iter().map(|it| (it, node)));
             continue;
         }
-        // Jobs have the numbers of their levels' order.
+        // Jobs have the numbers of their rounds' order.
         let latest = before.iter().copied().max().expect("it waits for some");
         let wanted = lanes.last_up_to(latest);
         let barriers = known.entry(wanted).or_insert_with_key(|wanted| {

@@ -99,7 +99,7 @@ fn export_gitlab_writes_a_child_pipeline() {
           job: "plan"
       script:
         - "orch job dns-cdf1ace3 --work-order \"$ORCH_ORDER\""
-    app-api-e2017276:
+    app-web-5fd2d3df:
       extends: ".orch"
       needs:
         - job: "db-b084f664"
@@ -107,7 +107,7 @@ fn export_gitlab_writes_a_child_pipeline() {
         - pipeline: "$PARENT"
           job: "plan"
       script:
-        - "orch job app-api-e2017276 --work-order \"$ORCH_ORDER\""
+        - "orch job app-web-5fd2d3df --work-order \"$ORCH_ORDER\""
     mail-aa537b28:
       extends: ".orch"
       needs:
@@ -122,7 +122,7 @@ fn export_gitlab_writes_a_child_pipeline() {
     finish:
       extends: ".orch"
       needs:
-        - job: "app-api-e2017276"
+        - job: "app-web-5fd2d3df"
           artifacts: false
         - job: "mail-aa537b28"
           artifacts: false
@@ -170,7 +170,7 @@ fn export_github_writes_a_workflow() {
         steps:
           - uses: "actions/checkout@v4"
           - run: "orch job dns-cdf1ace3 --work-order \"$ORCH_ORDER\""
-      app-api-e2017276:
+      app-web-5fd2d3df:
         needs:
           - "db-b084f664"
         runs-on: "ubuntu-latest"
@@ -181,7 +181,7 @@ fn export_github_writes_a_workflow() {
           ORCH_ORDER: "o.json"
         steps:
           - uses: "actions/checkout@v4"
-          - run: "orch job app-api-e2017276 --work-order \"$ORCH_ORDER\""
+          - run: "orch job app-web-5fd2d3df --work-order \"$ORCH_ORDER\""
         if: "${{ !cancelled() }}"
       mail-aa537b28:
         needs:
@@ -199,7 +199,7 @@ fn export_github_writes_a_workflow() {
         if: "${{ !cancelled() }}"
       finish:
         needs:
-          - "app-api-e2017276"
+          - "app-web-5fd2d3df"
           - "mail-aa537b28"
         runs-on: "ubuntu-latest"
         permissions:
@@ -291,9 +291,9 @@ fn export_buildkite_writes_steps() {
               limit: 2
         env:
           ORCH_ORDER: "o.json"
-      - key: "app-api-e2017276"
-        label: "app-api-e2017276"
-        command: "orch job app-api-e2017276 --work-order \"$$ORCH_ORDER\""
+      - key: "app-web-5fd2d3df"
+        label: "app-web-5fd2d3df"
+        command: "orch job app-web-5fd2d3df --work-order \"$$ORCH_ORDER\""
         depends_on:
           - step: "db-b084f664"
             allow_failure: false
@@ -325,7 +325,7 @@ fn export_buildkite_writes_steps() {
         label: "finish"
         command: "orch finish --work-order \"$$ORCH_ORDER\""
         depends_on:
-          - step: "app-api-e2017276"
+          - step: "app-web-5fd2d3df"
             allow_failure: true
           - step: "mail-aa537b28"
             allow_failure: true
