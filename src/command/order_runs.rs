@@ -80,7 +80,9 @@ impl Context {
             Some(_) => read(files.answers())?,
             None => Vec::new(),
         };
-        facts.open.retain(|open| !has_ended_since(&results, open));
+        if order.outline.is_recorded {
+            facts.open.retain(|open| !has_ended_since(&results, open));
+        }
         local
             .write(&order, results, answers, &facts)
             .map_err(Error::external)?;

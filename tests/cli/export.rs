@@ -1031,9 +1031,10 @@ fn export_hands_on_results_without_a_state() {
 #[test]
 fn finish_counts_a_stack_whose_last_attempt_was_killed() {
     let sandbox = Sandbox::layout("a\nb");
+    // An attempt ends when a second begins, in which the next one starts.
     sandbox.write_program(
         "/killed.sh",
-        "#!/bin/sh\necho in $ORCH_STACK_PATH\nif [ -e \"$ORCH_ROOT/../kill\" ]; then kill -KILL $PPID; fi\n",
+        "#!/bin/sh\nif [ -e \"$ORCH_ROOT/../kill\" ]; then kill -KILL $PPID; fi\nsleep 0.2\nuntil [ $(date +%N | cut -c1) = 0 ]; do sleep 0.02; done\n",
     );
     sandbox.write("/github.yml", "runs-on: x\n");
     let repository = Repository::of(sandbox);
@@ -1043,7 +1044,7 @@ fn finish_counts_a_stack_whose_last_attempt_was_killed() {
     let job =
         |job: &OrderedJob| repository.orch(&format!("job {} --work-order p.order.json", job.id));
     let finish = "finish --work-order p.order.json";
-    for it in &jobs {
+    for it in jobs.iter().rev() {
         let ended = job(it);
         assert_eq!(ended.code(), 0, "{ended}");
     }
