@@ -587,6 +587,8 @@ trigger contains "three" if { input.stack.id == "one"; count(input.stacks) == 4;
     assert!(ids[0].ends_with(".1.sampled"), "{kept}");
     let again = sandbox.orch(&format!("policy eval sampled --sample {}", ids[0]));
     assert_eq!(again.stdout, "trigger: three\nsample: true\n", "{again}");
+    let input = sandbox.orch(&format!("policy input --sample {}", ids[0]));
+    assert_eq!(input.json()["stack"]["id"], "one", "{input}");
 }
 
 #[test]
