@@ -10,7 +10,7 @@ use std::thread;
 use regorus::Value;
 
 use super::protocol::{ListKind, WorkerReply, WorkerRequest};
-use super::rego::{InputStacks, Policy, Suite};
+use super::rego::{self, InputStacks, Policy, Suite};
 use super::{PolicyOutput, Problem};
 
 /// The stack of the evaluating thread: rules may nest deeply.
@@ -127,8 +127,7 @@ impl Serving {
     }
 
     fn input(&self, input: &str, with_lists: bool) -> Result<Value, Problem> {
-        let mut input = Value::from_json_str(input)
-            .map_err(|error| Problem::new(format!("in the input: {error}")))?;
+        let mut input = rego::read_input(input)?;
         if with_lists && let Ok(entries) = input.as_object_mut() {
             entries.insert("stacks".into(), self.stacks.value());
             entries.insert("workflow".into(), self.workflow.clone());

@@ -377,10 +377,27 @@ impl<'m> Checker<'_> {
             return Err(at(span, format!("the regex is wrong: {why}")));
         }
         if name == "time.format" && !parameters.first().is_some_and(|it| has_own_layout(it)) {
-            let message = "`time.format` has no names of time zones: give it a literal layout without `MST`, or none";
+            let message = "`time.format` takes only literal layouts, without `MST`, `5`, `pm` or `.999`, or none";
+            return Err(at(span, message.to_owned()));
+        }
+        let is_local = |it: &Ref<Expr>| match &**it {
+            Expr::Array { items, .. } => items.get(1).is_some_and(|it| is_text(it, "Local")),
+            _ => false,
+        };
+        if name.starts_with("time.") && parameters.iter().any(is_local) {
+            let message = "the time zone `Local` is another one on other machines: name one";
             return Err(at(span, message.to_owned()));
         }
         let known = self.n_arguments.get(&name).copied();
+        if let Some(known) = known
+            && !(known..=known + 1).contains(&parameters.len())
+        {
+            let n_given = parameters.len();
+            return Err(at(
+                span,
+                format!("`{name}` does not take {n_given} arguments"),
+            ));
+        }
         let n_given = known.or_else(|| builtins::n_parameters(&name));
         let (given, out) = parameters.split_at(n_given.unwrap_or(usize::MAX).min(parameters.len()));
         for parameter in given {
@@ -399,8 +416,27 @@ impl<'m> Checker<'_> {
     }
 }
 
+fn is_text(expression: &Expr, wanted: &str) -> bool {
+    match expression {
+        Expr::String { value, .. } | Expr::RawString { value, .. } => {
+            value.as_string().is_ok_and(|text| **text == *wanted)
+        }
+        _ => false,
+    }
+}
+
 /// The layouts with names of time zones.
 const WITH_ZONES: [&str; 4] = ["RFC1123", "RFC822", "RFC850", "UnixDate"];
+
+/// Other layouts with a name.
+const NAMED: [&str; 6] = [
+    "ANSIC",
+    "RFC1123Z",
+    "RFC3339",
+    "RFC3339Nano",
+    "RFC822Z",
+    "RubyDate",
+];
 
 /// Returns whether `time.format` writes no name of a time zone.
 fn has_own_layout(argument: &Expr) -> bool {
@@ -418,7 +454,13 @@ fn has_own_layout(argument: &Expr) -> bool {
         return false;
     };
     let layout = value.as_string();
-    layout.is_ok_and(|it| !WITH_ZONES.contains(&&**it) && !it.contains("MST"))
+    layout.is_ok_and(|it| {
+        let without = it.replace("05", "").replace("15", "");
+        let is_other = without.contains(['5', 'p'])
+            || [".9", ",0", ",9"].iter().any(|other| it.contains(other));
+        let has_zone = WITH_ZONES.contains(&&**it) || it.contains("MST");
+        !has_zone && (NAMED.contains(&&**it) || !is_other)
+    })
 }
 
 /// Returns the first variable that needs a value and has none.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use regorus::unstable::Span;
+use regorus::unstable::{Expr, Span};
 
 use crate::policy::Problem;
 
@@ -113,6 +113,19 @@ pub(super) fn with_quotes(text: &str, mut range: Range<usize>) -> Range<usize> {
         range.start -= 1;
     }
     range
+}
+
+/// Returns where an expression is.
+pub(super) fn place(text: &str, expression: &Expr) -> Range<usize> {
+    let Range { start, end } = range(expression.span());
+    match expression {
+        // To the parser, an empty set ends after what comes next.
+        Expr::Set { items, .. } if items.is_empty() => {
+            let length = text[start..].find(')').map(|at| at + 1);
+            start..length.map_or(end, |length| start + length)
+        }
+        _ => with_quotes(text, start..end),
+    }
 }
 
 fn applied(text: &str, edits: &[Edit]) -> Edited {

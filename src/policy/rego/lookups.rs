@@ -13,7 +13,7 @@ use regorus::unstable::{
 };
 
 use super::builtins;
-use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::edits::{Edit, Edited, Piece, place, range, with_quotes};
 use super::input_stacks::{FUNCTION, NUMBERS, VOLATILE};
 use super::references::{declared, names, pattern_names};
 use super::walk::{self, Walker, assignment, function_name, parts};
@@ -163,7 +163,7 @@ impl Reader<'_> {
             if before.iter().any(|it| mentions(it, number)) || declaration.is_none() && !is_own {
                 continue;
             }
-            let start = range(&statement.span).start;
+            let start = with_quotes(self.text, range(&statement.span)).start;
             let has_braces = position > 0 || start > range(&query.span).start;
             let of = match numbered_stack(statement) {
                 Some((name, _)) => Stack::Named(name),
@@ -292,7 +292,7 @@ impl Reader<'_> {
             None => expression,
         };
         self.is_known_before(expression)
-            .then(|| with_quotes(self.text, range(expression.span())))
+            .then(|| place(self.text, expression))
     }
 
     fn is_known(&self, name: &str) -> bool {

@@ -5,6 +5,7 @@
 mod builtins;
 mod checks;
 mod edits;
+mod fractions;
 mod functions;
 mod heads;
 mod input_stacks;
@@ -26,6 +27,7 @@ use regorus::unstable::{Module, Ref};
 use regorus::{Engine, PolicyLengthConfig, Value};
 
 use self::edits::Edited;
+use self::functions::numbers;
 pub(super) use self::input_stacks::InputStacks;
 use self::references::{RuleDefinition, RuleTarget};
 pub(super) use self::suite::Suite;
@@ -37,6 +39,8 @@ pub(super) struct Policy {
     queries: Vec<(results::Result, String)>,
     /// The edits that lead from its text to the one that is evaluated, each with the text before it.
     edits: Vec<(String, Edited)>,
+    /// The texts of the fractions in it.
+    fractions: Vec<String>,
 }
 
 impl Policy {
@@ -59,6 +63,7 @@ impl Policy {
         check_functions(&definitions, dialect)?;
         unbound::check(&definitions)?;
         checks::check(&module, std::slice::from_ref(&module), text)?;
+        let fractions = fractions::read(&module)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
         let outline = outline::outline(&module, dialect);
@@ -94,10 +99,12 @@ impl Policy {
             outline,
             queries,
             edits,
+            fractions,
         })
     }
 
     pub(super) fn evaluate(&mut self, input: Value) -> Result<PolicyOutput, Problem> {
+        numbers::know(&self.fractions);
         self.engine.set_input(input);
         let mut answer = PolicyOutput::default();
         let evaluated = self.queries.iter().try_for_each(|(result, query)| {
@@ -113,8 +120,18 @@ impl Policy {
         self.engine.set_input(Value::Null);
         answer.prints = results::prints(self.engine.take_prints().unwrap_or_default());
         evaluated.map_err(|error| as_written(&self.edits, error))?;
+        numbers::problem().map_or(Ok(()), |why| Err(Problem::new(why)))?;
         Ok(answer)
     }
+}
+
+/// Reads the input of the next evaluation.
+pub(super) fn read_input(text: &str) -> Result<Value, Problem> {
+    numbers::forget();
+    let input = Value::from_json_str(text);
+    let input = input.map_err(|error| Problem::new(format!("in the input: {error}")))?;
+    numbers::read_json(text);
+    Ok(input)
 }
 
 /// How stacks are looked up.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use regorus::unstable::{BoolOp, Expr, Literal, LiteralStmt, Module, Query};
 
-use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::edits::{Edit, Edited, Piece, place, range, with_quotes};
 use super::heads::may_be_undefined;
 use super::references::names;
 use super::walk::{self, Walker, parts, wildcard};
@@ -127,7 +127,7 @@ impl Negations<'_> {
         };
         // OPA refuses a wildcard here; without one there is one value to require.
         if is_needed && wildcard(expression).is_none() {
-            found.push(with_quotes(self.text, range(expression.span())));
+            found.push(place(self.text, expression));
         }
     }
 
@@ -135,7 +135,7 @@ impl Negations<'_> {
         let start = range(&statement.span).start;
         let with = statement.with_mods.first().map(|first| {
             let last = statement.with_mods.last().unwrap_or(first);
-            let end = with_quotes(self.text, range(last.r#as.span())).end;
+            let end = place(self.text, &last.r#as).end;
             range(&first.span).start..end
         });
         let mut by = Vec::new();

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use regorus::unstable::{ArithOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Span};
 
-use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::edits::{Edit, Edited, Piece, place, range, with_quotes};
 use super::functions::operators::{COLLECTION, OPERATOR};
 use super::walk::{self, Walker};
 
@@ -41,7 +41,7 @@ impl<'m> Walker<'m> for Operators<'_> {
         if let Expr::Object { .. } = root(collection) {
             return walk::statement(self, statement);
         }
-        let place = with_quotes(self.text, range(collection.span()));
+        let place = place(self.text, collection);
         self.edit(place.start, 0, format!("{COLLECTION}("));
         walk::statement(self, statement);
         self.edit(place.end, 0, format!(", {has_items})"));
@@ -87,7 +87,7 @@ impl Operators<'_> {
     fn operator<'m>(&mut self, operator: &str, span: &Span, left: &'m Expr, right: &'m Expr) {
         let whole = with_quotes(self.text, range(span));
         // Parentheses around an operand are no part of it.
-        let between = range(left.span()).end..range(right.span()).start;
+        let between = place(self.text, left).end..range(right.span()).start;
         let at = position(&self.text[between.clone()], operator);
         if let Some(at) = at {
             self.edit(whole.start, 0, format!("{OPERATOR}(\"{operator}\", "));

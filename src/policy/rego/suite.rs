@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use regorus::{Engine, Value};
 
 use super::edits::Edited;
+use super::functions::numbers;
 use super::references::{self, RuleDefinition};
 use super::{
-    EDITS, add, as_written, check_functions, checks, edits, new_engine, parse_either, problem,
-    recursion, results, unbound,
+    EDITS, add, as_written, check_functions, checks, edits, fractions, new_engine, parse_either,
+    problem, recursion, results, unbound,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -22,6 +23,8 @@ pub(in crate::policy) struct Suite {
     /// The files by name, each with the edits that lead from its text to the one that is evaluated.
     files: Vec<(String, Vec<(String, Edited)>)>,
     tests: Vec<(TestRule, String)>,
+    /// The texts of the fractions in the files.
+    fractions: Vec<String>,
 }
 
 impl Suite {
@@ -35,6 +38,7 @@ impl Suite {
         let mut tests = Vec::new();
         let mut modules = Vec::new();
         let mut sources = Vec::new();
+        let mut fractions = Vec::new();
         for (position, file) in files.iter().enumerate() {
             let alone = parse_either(&file.name, &file.text);
             let (mut alone, text, dialect) = alone.map_err(|problem| (position, problem))?;
@@ -50,6 +54,7 @@ impl Suite {
             check_functions(&own, dialect).map_err(wrong)?;
             unbound::check(&own).map_err(wrong)?;
             checks::check(module, &modules, text).map_err(wrong)?;
+            fractions.extend(fractions::read(module).map_err(wrong)?);
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
             let edits = edits(&file.name, text, module.clone(), dialect, &EDITS).map_err(wrong)?;
@@ -80,6 +85,7 @@ impl Suite {
             engine,
             files,
             tests,
+            fractions,
         })
     }
 
@@ -93,9 +99,14 @@ impl Suite {
     pub(in crate::policy) fn run(&mut self, name: &str) -> Result<TestOutcome, (usize, Problem)> {
         let test = self.tests.iter().find(|(test, _)| test.name == name);
         let (_, query) = test.ok_or_else(|| (0, Problem::new("no such test")))?;
+        numbers::forget();
+        numbers::know(&self.fractions);
         let found = self.engine.eval_query(query.clone(), false);
         let prints = results::prints(self.engine.take_prints().unwrap_or_default());
         let found = found.map_err(|error| located(&self.files, &error.to_string()))?;
+        if let Some(why) = numbers::problem() {
+            return Err((self.files.len().saturating_sub(1), Problem::new(why)));
+        }
         let mut values = found.result.into_iter().flat_map(|row| row.expressions);
         let is_passed = values
             .next()

@@ -21,7 +21,7 @@ use regorus::unstable::{
     Expr, Literal, LiteralStmt, Module, Query, Rule, RuleBody, RuleHead, Span,
 };
 
-use super::edits::{Edit, Edited, Piece, range, with_quotes};
+use super::edits::{Edit, Edited, Piece, place, range, with_quotes};
 use super::references::names;
 use super::walk::{assignment, comprehended, head_values, parts};
 
@@ -231,7 +231,7 @@ impl<'m> Scopes<'m, '_> {
                     && name.text() == "walk"
                     && !self.names.contains("walk")
                 {
-                    self.walk(range(span), with_quotes(self.text, range(of.span())));
+                    self.walk(range(span), place(self.text, of));
                 }
             }
             _ => self.parts(expression),

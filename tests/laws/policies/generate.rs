@@ -336,15 +336,10 @@ impl Generator {
             return self.leaf();
         }
         let inner = depth - 1;
-        let kind = self.random.below(19);
+        let kind = self.random.below(21);
         match kind {
             0 => format!("count({})", self.any()),
-            1 => format!(
-                "({} {} {})",
-                self.any(),
-                self.random.one_of(&["+", "-", "*", "/", "%"]),
-                self.any()
-            ),
+            1 => format!("({} {} {})", self.any(), self.arithmetic(), self.any()),
             2 => format!("[{}, {}]", self.term(inner), self.term(inner)),
             3 => format!("{{\"k\": {}}}", self.term(inner)),
             4 | 5 => {
@@ -399,9 +394,45 @@ impl Generator {
                 self.any()
             ),
             14..=17 => self.operation(kind),
+            18 => format!(
+                "({} {} {})",
+                self.number(),
+                self.arithmetic(),
+                self.number()
+            ),
+            19 => format!(
+                "{}([{}, ({} {} {})])",
+                self.random
+                    .one_of(&["sum", "product", "max", "min", "sort"]),
+                self.number(),
+                self.number(),
+                self.arithmetic(),
+                self.number()
+            ),
             _ if self.variables.iter().any(|name| name == "s") => self.leaf(),
             _ => format!("{}({})", self.random.one_of(&["f", "g"]), self.term(inner)),
         }
+    }
+
+    fn arithmetic(&mut self) -> &'static str {
+        self.random.one_of(&["+", "-", "*", "/", "/", "%"])
+    }
+
+    fn number(&mut self) -> &'static str {
+        self.random.one_of(&[
+            "3",
+            "7",
+            "0.1",
+            "1.0",
+            "-2.5",
+            "1.25",
+            "12345678901",
+            "1700000000123456789",
+            "123456789012345678901234567890",
+            "input.n",
+            "input.numbers[2]",
+            "input.stacks[2].size",
+        ])
     }
 
     /// Returns an operation with sets, or a call of a function of texts.
@@ -499,6 +530,7 @@ impl Generator {
         let leaves = [
             "1",
             "2.5",
+            "1.0",
             "-3",
             "\"a\"",
             "\"prod\"",

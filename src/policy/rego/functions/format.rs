@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use regorus::Value;
 
-use super::written::{number, quoted, write_value};
+use super::numbers;
+use super::written::{quoted, write_value};
 
 /// Returns the text of a format and its arguments; `None` for what is no format.
 pub(super) fn sprintf(arguments: &[Value]) -> Option<Value> {
@@ -43,9 +44,13 @@ fn argument(value: &Value) -> Option<Argument> {
     Some(match value {
         Value::String(text) => Argument::Text(text.to_string()),
         Value::Number(_) => {
-            let text = number(value)?;
+            let text = numbers::text(value)?;
             match text.parse() {
                 Ok(integer) => Argument::Integer(integer),
+                Err(_) if !text.contains(['.', 'e', 'E']) => {
+                    numbers::fail(format!("`{text}` is too large for `sprintf`"));
+                    return None;
+                }
                 Err(_) => Argument::Float(text.parse().ok()?),
             }
         }

@@ -3,6 +3,8 @@
 use regorus::Value;
 use regorus::unstable::{BUILTINS, Expr, Ref, Source, Span};
 
+use super::numbers;
+
 /// Calls a function of the library.
 fn called(name: &str, arguments: &[Value]) -> Option<Value> {
     let (function, _) = BUILTINS.get(name)?;
@@ -34,6 +36,15 @@ pub(super) fn is_valid(name: &str, arguments: &[Value]) -> Option<Value> {
     }
 }
 
+/// Calls a function that decodes a text. The library has no text of other bytes than those of UTF-8.
+pub(super) fn decoded(name: &str, arguments: &[Value]) -> Option<Value> {
+    let decoded = called(name, arguments)?;
+    if decoded.as_string().is_ok_and(|it| it.contains('\u{fffd}')) {
+        numbers::fail(format!("the result of `{name}` is no UTF-8"));
+    }
+    Some(decoded)
+}
+
 /// The function `base64url.decode`; padding may be left out.
 pub(super) fn base64url_decode(arguments: &[Value]) -> Option<Value> {
     let mut text = arguments[0].as_string().ok()?.to_string();
@@ -45,13 +56,13 @@ pub(super) fn base64url_decode(arguments: &[Value]) -> Option<Value> {
             _ => return None,
         };
     }
-    called("base64url.decode", &[text.into()])
+    decoded("base64url.decode", &[text.into()])
 }
 
 /// The function `base64.decode`; line breaks are skipped.
 pub(super) fn base64_decode(arguments: &[Value]) -> Option<Value> {
     let text = arguments[0].as_string().ok()?.replace(['\r', '\n'], "");
-    called("base64.decode", &[text.into()])
+    decoded("base64.decode", &[text.into()])
 }
 
 /// The function `format_int`, without a sign before zero.
@@ -68,12 +79,26 @@ pub(super) fn to_number(arguments: &[Value]) -> Option<Value> {
     {
         return None;
     }
-    called("to_number", arguments)
+    let number = called("to_number", arguments)?;
+    match &arguments[0] {
+        Value::String(text) => numbers::value(text),
+        _ => Some(number),
+    }
+}
+
+/// The function `json.unmarshal`, whose numbers keep their texts.
+pub(super) fn json_unmarshal(arguments: &[Value]) -> Option<Value> {
+    let value = called("json.unmarshal", arguments)?;
+    numbers::read_json(arguments[0].as_string().ok()?);
+    Some(value)
 }
 
 /// The function `time.parse_rfc3339_ns`, for exactly that.
 pub(super) fn parse_rfc3339(arguments: &[Value]) -> Option<Value> {
-    let text = arguments[0].as_string().ok()?;
+    let mut text = arguments[0].as_string().ok()?.to_string();
+    if text.get(19..20) == Some(",") {
+        text.replace_range(19..20, ".");
+    }
     let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     let is_date = text.as_bytes().get(10) == Some(&b'T') && is_digit(18);
     let has_leap_second = text.get(17..19) == Some("60");
@@ -81,7 +106,7 @@ pub(super) fn parse_rfc3339(arguments: &[Value]) -> Option<Value> {
     if !is_date || has_leap_second || !has_zone {
         return None;
     }
-    called("time.parse_rfc3339_ns", arguments)
+    called("time.parse_rfc3339_ns", &[text.into()])
 }
 
 /// The function `strings.replace_n`: at each place, the first of the texts that begins there is replaced.

@@ -5,6 +5,7 @@
 mod format;
 mod globs;
 mod library;
+pub(super) mod numbers;
 pub(super) mod operators;
 mod order;
 pub(super) mod regexes;
@@ -44,6 +45,7 @@ fn functions() -> Vec<(&'static str, u8, Function)> {
     vec![
         (operators::OPERATOR, 3, operators::operator),
         (operators::COLLECTION, 2, operators::collection),
+        ("abs", 1, numbers::abs),
         ("array.flatten", 1, flatten),
         ("crypto.md5", 1, digest::<md5::Md5>),
         ("crypto.hmac.md5", 2, |it| hmac::<md5::Md5>(it, 64)),
@@ -57,12 +59,13 @@ fn functions() -> Vec<(&'static str, u8, Function)> {
         }),
         ("base64.decode", 1, library::base64_decode),
         ("base64url.decode", 1, library::base64url_decode),
-        ("ceil", 1, operators::ceil),
-        ("floor", 1, operators::floor),
+        ("ceil", 1, numbers::ceil),
+        ("floor", 1, numbers::floor),
         ("format_int", 2, library::format_int),
         ("glob.match", 3, globs::is_match),
         ("glob.quote_meta", 1, globs::quote_meta),
         ("graph.reachable_paths", 2, trees::reachable_paths),
+        ("hex.decode", 1, |it| library::decoded("hex.decode", it)),
         ("indexof", 2, texts::index_of),
         ("indexof_n", 2, texts::index_of_n),
         ("json.filter", 2, trees::filter),
@@ -71,13 +74,18 @@ fn functions() -> Vec<(&'static str, u8, Function)> {
         }),
         ("json.marshal", 1, written::json),
         ("json.remove", 2, trees::remove),
+        ("json.unmarshal", 1, library::json_unmarshal),
         ("lower", 1, texts::lower),
         ("max", 1, order::max),
         ("min", 1, order::min),
         ("net.cidr_is_valid", 1, |it| {
             library::is_valid("net.cidr_is_valid", it)
         }),
+        ("numbers.range", 2, |it| {
+            range_step(&[it[0].clone(), it[1].clone(), 1_u64.into()])
+        }),
         ("numbers.range_step", 3, range_step),
+        ("product", 1, |it| numbers::product(&items(&it[0])?)),
         ("object.subset", 2, |it| {
             is_subset(&it[0], &it[1]).map(Value::from)
         }),
@@ -90,16 +98,16 @@ fn functions() -> Vec<(&'static str, u8, Function)> {
         ("regex.is_valid", 1, |it| Some(regexes::is_valid(it))),
         ("regex.match", 2, regexes::is_match),
         ("regex.replace", 3, regexes::replace),
-        ("product", 1, operators::product),
         ("regex.split", 2, regexes::split),
         ("regex.template_match", 4, regexes::template_match),
+        ("round", 1, numbers::round),
         ("semver.compare", 2, versions::compare),
         ("semver.is_valid", 1, |it| Some(versions::is_valid(it))),
         ("sort", 1, order::sort),
         ("sprintf", 2, format::sprintf),
         ("strings.count", 2, texts::count),
         ("strings.replace_n", 2, library::replace_n),
-        ("sum", 1, operators::sum),
+        ("sum", 1, |it| numbers::sum(&items(&it[0])?)),
         ("time.parse_duration_ns", 1, library::parse_duration),
         ("time.parse_rfc3339_ns", 1, library::parse_rfc3339),
         ("to_number", 1, library::to_number),

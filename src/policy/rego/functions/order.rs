@@ -70,7 +70,9 @@ pub(super) fn sort(arguments: &[Value]) -> Option<Value> {
 }
 
 pub(super) fn min(arguments: &[Value]) -> Option<Value> {
-    items(&arguments[0])?.first().map(|it| (*it).clone())
+    let items = items(&arguments[0])?.into_iter().rev();
+    // Of `1.0` and `1`, the last.
+    items.min_by(|left, right| compare(left, right)).cloned()
 }
 
 pub(super) fn max(arguments: &[Value]) -> Option<Value> {

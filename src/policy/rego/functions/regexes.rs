@@ -27,6 +27,10 @@ pub(in crate::policy::rego) fn compiled(pattern: &str) -> Result<Regex, String> 
     })
 }
 
+/// The names of classes of characters.
+const CLASSES: &str =
+    "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit";
+
 /// Returns a regex of RE2 as the library writes it.
 fn translated(pattern: &str) -> Result<String, String> {
     let mut out = String::new();
@@ -77,13 +81,12 @@ fn translated(pattern: &str) -> Result<String, String> {
                 out.extend(rest.next_if_eq(&'^'));
             }
             '[' if rest.peek() == Some(&':') => {
-                out.push('[');
-                for inner in rest.by_ref() {
-                    out.push(inner);
-                    if inner == ']' {
-                        break;
-                    }
+                let name: String = rest.by_ref().take_while(|it| *it != ']').collect();
+                let known = name.trim_matches(':').trim_start_matches('^');
+                if !CLASSES.split(' ').any(|class| class == known) {
+                    return Err(format!("`[{name}]` is no class"));
                 }
+                out += &format!("[{name}]");
             }
             ']' if is_class && was_first => out += r"\]",
             ']' if is_class => {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use regorus::Value;
 
-use super::text;
+use super::{numbers, text};
 
 /// Returns where a text is in another one, in characters from 0; `None` for an empty one.
 fn positions(arguments: &[Value]) -> Option<Vec<i64>> {
@@ -95,7 +95,10 @@ fn decoded(text: &str) -> Option<String> {
             other => other,
         });
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let decoded = String::from_utf8(bytes);
+    decoded
+        .map_err(|_| numbers::fail("the result of `urlquery.decode` is no UTF-8".to_owned()))
+        .ok()
 }
 
 fn encode(text: &str, out: &mut String) {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use regorus::Value;
 
+use super::numbers;
 use super::order::{entries, sorted};
 
 /// Writes a value as Rego has it; `None` if it, or a part of it, is undefined.
@@ -20,7 +21,7 @@ pub(super) fn write_value(text: &mut String, value: &Value) -> Option<()> {
     };
     match value {
         Value::String(inner) => text.push_str(&quoted(inner)),
-        Value::Number(_) => text.push_str(&number(value)?),
+        Value::Number(_) => text.push_str(&numbers::written(value)?),
         Value::Array(items) => list(text, &mut items.iter(), ['[', ']'])?,
         Value::Set(items) if items.is_empty() => text.push_str("set()"),
         Value::Set(items) => list(text, &mut sorted(items.iter()).into_iter(), ['{', '}'])?,
@@ -38,17 +39,6 @@ pub(super) fn write_value(text: &mut String, value: &Value) -> Option<()> {
         scalar => text.push_str(&serde_json::to_string(scalar).ok()?),
     }
     Some(())
-}
-
-/// Returns the digits of a number.
-pub(super) fn number(value: &Value) -> Option<String> {
-    let Value::Number(number) = value else {
-        return None;
-    };
-    if number.is_integer() {
-        return Some(number.format_decimal());
-    }
-    serde_json::to_string(value).ok()
 }
 
 /// The function `json.marshal`, which has the escapes of Go.
@@ -70,7 +60,7 @@ fn write_json(text: &mut String, value: &Value) -> Option<()> {
     };
     match value {
         Value::String(inner) => write_json_string(text, inner),
-        Value::Number(_) => text.push_str(&number(value)?),
+        Value::Number(_) => text.push_str(&numbers::written(value)?),
         Value::Array(items) => list(text, items.iter().collect())?,
         Value::Set(items) => list(text, sorted(items.iter()))?,
         Value::Object(inner) => {
