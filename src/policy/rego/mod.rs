@@ -4,6 +4,7 @@
 
 mod builtins;
 mod checks;
+mod conflicts;
 mod edits;
 mod fractions;
 mod functions;
@@ -17,6 +18,7 @@ mod recursion;
 mod references;
 mod results;
 mod suite;
+mod types;
 mod unbound;
 mod variables;
 mod walk;
@@ -64,6 +66,8 @@ impl Policy {
         unbound::check(&definitions)?;
         checks::check(&module, std::slice::from_ref(&module), text)?;
         let fractions = fractions::read(&module)?;
+        conflicts::check(&module)?;
+        types::check(&module)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
         let outline = outline::outline(&module, dialect);

@@ -100,6 +100,14 @@ pub(super) fn import_name(import: &Import, path: &[String]) -> Option<String> {
     name.or_else(|| path.last().cloned())
 }
 
+/// Returns the name of a rule or function, unless its head has a path.
+pub(super) fn rule_name(rule: &Rule) -> Option<&str> {
+    match head_of(rule) {
+        Expr::Var { span, .. } => Some(span.text()),
+        _ => None,
+    }
+}
+
 fn head_of(rule: &Rule) -> &Expr {
     match rule {
         Rule::Default { refr, .. }

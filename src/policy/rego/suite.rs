@@ -8,8 +8,8 @@ use super::edits::Edited;
 use super::functions::numbers;
 use super::references::{self, RuleDefinition};
 use super::{
-    EDITS, add, as_written, check_functions, checks, edits, fractions, new_engine, parse_either,
-    problem, recursion, results, unbound,
+    EDITS, add, as_written, check_functions, checks, conflicts, edits, fractions, new_engine,
+    parse_either, problem, recursion, results, types, unbound,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -55,6 +55,8 @@ impl Suite {
             unbound::check(&own).map_err(wrong)?;
             checks::check(module, &modules, text).map_err(wrong)?;
             fractions.extend(fractions::read(module).map_err(wrong)?);
+            conflicts::check(module).map_err(wrong)?;
+            types::check(module).map_err(wrong)?;
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
             let edits = edits(&file.name, text, module.clone(), dialect, &EDITS).map_err(wrong)?;

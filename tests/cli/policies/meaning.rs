@@ -49,7 +49,7 @@ flag[s["owner"]] {
   # and no more
 }
 reset_flag[s.owner] = true { s := stacks[_]; s.id != "" }
-first = s.owner { s := stacks[1] } else = s.owner { s := stacks[2] }
+first = s.owner { s := stacks[i]; i == 1 } else = s.owner { s := stacks[2] }
 sample { first == "z" }
 "#;
     assert_snapshot!(answer(owners), @"
@@ -73,7 +73,7 @@ trigger contains concat("-", [
   "b"]) if # always
   s.id != "x" # and here "
 trigger contains {"k": s.id}.k if ["a"] == ["a"]
-trigger contains s["list"][_] if not s.nothing
+trigger contains s["list"][_] if not input.nothing
 trigger contains (sprintf("%d", [s.no + 1])) if true with input.run as 1
 by[s.id].sub contains s.no if s
 trigger contains sprintf("by-%s", [k]) if some k, _ in by

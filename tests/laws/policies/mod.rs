@@ -314,6 +314,96 @@ fn policies_fail_where_numbers_cannot_be_told_apart() {
 }
 
 #[test]
+fn policies_whose_types_cannot_be_right_are_refused() {
+    for body in [
+        "1 + \"a\" == 2",
+        "count(1) == 2",
+        "startswith(1, \"a\")",
+        "x := 1; x.id == 1",
+        "x := split(\"a\", \"b\"); x.id",
+        "some x in [1]; x.id == 1",
+        "\"a\" == 1",
+        "[1, 2] = [x]; x == 1",
+        "concat(\",\", [\"a\", 1])",
+        "sprintf(\"%d\", 1)",
+        "x := {1} | [2]",
+        "number.id == 1",
+        "number + [y | y := 1] == 1",
+        "pair([1, 2, 3])",
+        "pair([1, 2], 3, 4)",
+    ] {
+        let said = evaluated(&format!(
+            "number := 1\npair([x, y]) := x + y\ntrigger contains \"x\" if {{ {body} }}"
+        ));
+        assert!(
+            said.contains("p.rego:4:") && said.contains("cannot be loaded"),
+            "{body}: {said}"
+        );
+    }
+    for body in [
+        "x := input.n; x.id == 1",
+        "some x in input.stacks; x.id == 1",
+        "count(input.n) == 2",
+        "value == \"a\"",
+        "value + 1 == 2",
+        "concat(\",\", [x | some x in input.text])",
+        "number == 2 with data.p.number as \"a\"",
+        "pair([1, input.n]) == 4",
+    ] {
+        let said = evaluated(&format!(
+            "number := 1\nvalue := 1 if input.n\nelse := \"a\"\npair([x, y]) := x + y\ntrigger contains \"x\" if {{ {body} }}"
+        ));
+        assert!(said.starts_with('['), "{body}: {said}");
+    }
+}
+
+#[test]
+fn policies_that_contradict_themselves_are_refused() {
+    for rules in [
+        "a := 1\na contains 2",
+        "a.b := 1\na := {\"c\": 2}",
+        "a[x] := 1 if { some x in [\"k\"] }\na.k := 2",
+        "default a := 1\ndefault a := 2",
+        "default a := input.x",
+        "data := 1",
+        "input contains 1",
+        "import data.x\nimport input.x",
+        "import future.keywords.foo",
+        "a if { some x }",
+        "a if { some x in [1]; some x in [2]; x == 1 }",
+        "a if { input := 1; input == 1 }",
+        "a if { true with foo as 3 }",
+        "f(x) := x\na if { f(1, 2, 3) }",
+        "a contains 1 { true }",
+    ] {
+        let said = evaluated(&format!("{rules}\n"));
+        assert!(
+            said.contains("p.rego:") && said.contains("cannot be loaded"),
+            "{rules}: {said}"
+        );
+    }
+}
+
+#[test]
+fn policies_that_show_another_order_of_sets_are_refused() {
+    for expression in [
+        "[x | x := mixed[_]]",
+        "[x | mixed[x]]",
+        "[x | some _, x in mixed]",
+        "[p | walk({\"a\": mixed}, [p, _])]",
+        "[x | some x in {{1}: \"x\", {\"a\": 1}: \"y\"}]",
+    ] {
+        let said = evaluated(&format!(
+            "mixed := {{{{1}}, {{\"a\": 1}}, 3}}\ntrigger contains json.marshal({expression})"
+        ));
+        assert!(
+            said.contains("another order than in OPA"),
+            "{expression}: {said}"
+        );
+    }
+}
+
+#[test]
 fn policies_may_begin_a_statement_with_a_text() {
     for body in [
         "\"prod\" in input.stacks[i].labels; i == 0",
@@ -394,6 +484,30 @@ fn functions_with_other_results_than_in_opa_are_refused_by_name() {
         let expected = format!("`{name}` is not allowed in a policy: it has other results");
         assert!(said.contains(&expected), "{said}");
     }
+}
+
+#[test]
+fn policies_with_times_of_another_machine_or_layout_are_refused() {
+    for (call, expected) in [
+        ("time.date([0, \"Local\"])", "the time zone `Local`"),
+        ("time.format([0, \"UTC\", \"3:4:5 pm\"])", "literal layouts"),
+        ("time.format([0, \"UTC\", \"05.999\"])", "literal layouts"),
+        ("time.format([0, \"UTC\", \"RFC1123\"])", "literal layouts"),
+        ("time.format([0, \"UTC\", input.text])", "literal layouts"),
+    ] {
+        let said = evaluated(&format!("trigger contains json.marshal({call})"));
+        assert!(said.contains(expected), "{call}: {said}");
+    }
+    check(&[
+        (
+            "time.format([0, \"UTC\", \"2006-01-02T15:04:05.000Z07:00\"])",
+            r#""1970-01-01T00:00:00.000Z""#,
+        ),
+        (
+            "time.format([0, \"UTC\", \"RFC3339\"])",
+            r#""1970-01-01T00:00:00Z""#,
+        ),
+    ]);
 }
 
 #[test]
