@@ -11,16 +11,20 @@ use crate::change::{
 };
 use crate::context::{Context, CyclesAre};
 use crate::error::{Error, ErrorContext as _, Result};
-use crate::printable::count;
+use crate::printable::{count, listed};
 use crate::project::host::host_environment;
 use crate::project::stack::StackIndex;
 use crate::report::{OrderExplanation, PolicyStarter, Story};
+use crate::run::policies::{LoadedPolicies, LoadedPolicy};
 use crate::selection::attached::PolicyAttachments;
 use crate::selection::select::{Query, Selection};
 use crate::selection::why::{Why, WhyQuestion, chain};
 
 /// How long policies are evaluated to find those that can start a stack.
 const MAX_EVALUATED: Duration = Duration::from_secs(5);
+
+/// How many policies a note names.
+const MAX_NAMED: usize = 5;
 
 /// Why stacks are selected or not.
 pub enum Explanation {
@@ -155,6 +159,7 @@ impl Context {
                 .warning("the policies that can start it are unknown: see `orch policy validate`");
             return Ok(starters);
         }
+        self.note_undecided(&policies);
         let requests = self.policy_requests(policies, Some(Instant::now() + MAX_EVALUATED))?;
         if !requests.failed.is_empty() {
             self.notices.warning(
@@ -188,6 +193,27 @@ impl Context {
             known.sort_by_key(|it| it.policy);
         }
         Ok(starters)
+    }
+
+    /// Notes the policies whose answers depend on facts that only a run has.
+    fn note_undecided(&self, policies: &LoadedPolicies) {
+        let reads_fact = |policy: &LoadedPolicy| {
+            let mut paths = policy.outline.inputs.iter().map(|(path, _)| path);
+            paths.any(|path| {
+                let mut names = path.iter().map(String::as_str);
+                names.next() == Some("run")
+                    && matches!(names.next(), Some("changes" | "drift_detection"))
+            })
+        };
+        let loaded = self.project.policies.iter().zip(&policies.policies);
+        let undecided = loaded.filter(|(_, loaded)| loaded.as_ref().is_some_and(reads_fact));
+        let undecided: Vec<&str> = undecided.map(|(it, _)| it.name.value.as_str()).collect();
+        if !undecided.is_empty() {
+            let names = listed(undecided.iter(), MAX_NAMED);
+            self.notices.note(&format!(
+                "policies that read `changes` or `drift_detection` of a run may start more stacks than shown: {names}"
+            ));
+        }
     }
 
     /// Finds two stacks whose order is to be explained; see [`Self::order_of`].

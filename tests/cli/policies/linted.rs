@@ -161,3 +161,15 @@ fn why_names_the_policies_that_can_start_a_stack() {
         "{output}"
     );
 }
+
+#[test]
+fn why_notes_policies_that_decide_by_what_only_a_run_knows() {
+    let plain = "package plain\nimport rego.v1\ntrigger contains \"one\" if input.run.state == \"FAILED\"\n";
+    let grown = "package grown\nimport rego.v1\ntrigger contains \"three\" if count(input.run.changes) > 0\n";
+    let drifted = "package drifted\nimport rego.v1\ntrigger contains \"three\" if input.run.drift_detection\n";
+    let sandbox = sandbox(&[("plain", plain), ("grown", grown), ("drifted", drifted)]);
+    let output = sandbox.orch("why three");
+    let note = "note: policies that read `changes` or `drift_detection` of a run may start more stacks than shown: drifted and grown";
+    assert!(output.stderr.contains(note), "{output}");
+    assert!(!output.stdout.contains("can start it"), "{output}");
+}
