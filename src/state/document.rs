@@ -464,7 +464,7 @@ pub(super) fn to_bytes(value: &impl Serialize) -> Vec<u8> {
 /// A refresh that accepted drift: the tool's own state matches its resources again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refreshed {
-    /// The write that merged it; [`UNMERGED`](super::document::UNMERGED) before that.
+    /// The write that merged it; [`UNMERGED`] before that.
     pub serial: u64,
     pub run: String,
     pub at: Timestamp,

@@ -210,7 +210,7 @@ fn question<'p>(needed: &OpenQuestion<'_, 'p>) -> Option<(ToolQuestion<'p>, Opti
 }
 
 impl Planning<'_> {
-    /// Asks the tools of this commit's stacks; see [`ask`].
+    /// Asks the tools of this commit's stacks; see [`ask()`].
     pub(super) fn ask(
         self,
         needs: &[OpenQuestion<'_, '_>],
