@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
-use crate::record::journal::{Event, Header, Runs};
+use crate::record::journal::{Event, Header, RunStatus, Runs};
 use crate::record::results::{
     LocalResults, MergeFacts, OpenTurn, RunCopy, StoredOrder, TurnResult,
 };
@@ -115,7 +115,10 @@ impl Context {
     fn done(&self, run: &str) -> Option<Header> {
         let folder = GuardedFolder::find(&self.project.root).ok().flatten()?;
         let brief = Runs::find(folder).ok()?.brief(run).ok()?;
-        let is_done = brief.header.is_of_work_order() && brief.counts.succeeded == brief.stacks;
+        // A replaced stack may only be destroyed while the run is unfinished.
+        let is_done = brief.header.is_of_work_order()
+            && brief.state == RunStatus::Succeeded
+            && brief.counts.succeeded == brief.stacks;
         is_done.then_some(brief.header)
     }
 }

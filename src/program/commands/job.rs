@@ -18,7 +18,7 @@ use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use orch::path::StackPath;
 use orch::printable::{count, printable};
 use orch::project::host::host_variable;
-use orch::record::journal::StackState;
+use orch::record::journal::{StackRecord, StackState};
 use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
@@ -315,7 +315,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         Err(error) => (None, shown_status(Err(error))),
     };
     // Once the lock is free, the state has no failures of the order.
-    let by_stack = states_of(run.as_ref());
+    let by_stack = states_of(&order, run.as_ref());
     unfinished.retain(|stack, has_failed| {
         let state = by_stack.get(stack.as_str());
         *has_failed |= state.is_some_and(|it| has_failed_in(it));
@@ -351,7 +351,7 @@ fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitSt
     };
     let mut unfinished = BTreeMap::new();
     let mut has_changes = false;
-    let by_stack = states_of(run.as_ref());
+    let by_stack = states_of(order, run.as_ref());
     for turn in &order.turns {
         let state = by_stack.get(turn.stack.as_str()).copied();
         if !state.is_some_and(StackState::is_success) {
@@ -389,9 +389,19 @@ fn whole_status(of_jobs: ExitStatus, followed: ExitStatus, reported: ExitStatus)
     status
 }
 
-/// Returns the states of the stacks in the run of a work order, by path.
-fn states_of(run: Option<&ShownRun>) -> HashMap<&str, &StackState> {
+/// Returns the states of the stacks in the run of a work order, by path. A success before the last turn of a stack is
+/// left out: a replaced stack may be destroyed, and not yet recreated.
+fn states_of<'r>(order: &WorkOrder, run: Option<&'r ShownRun>) -> HashMap<&'r str, &'r StackState> {
+    let mut n_turns: HashMap<&str, u32> = HashMap::new();
+    for turn in &order.turns {
+        *n_turns.entry(turn.stack.as_str()).or_default() += 1;
+    }
     let stacks = run.into_iter().flat_map(|run| &run.record.stacks);
+    let is_last = |it: &&StackRecord| {
+        let n_turns = n_turns.get(it.path.as_str());
+        !it.state.is_success() || n_turns.is_none_or(|n_turns| it.turn() >= *n_turns)
+    };
+    let stacks = stacks.filter(is_last);
     stacks.map(|it| (it.path.as_str(), &it.state)).collect()
 }
 

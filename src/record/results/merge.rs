@@ -50,7 +50,7 @@ pub fn merged(
             line.at = at;
             line
         }));
-        lines.push(finished(order, &lines, at));
+        lines.push(finished(order, &lines, at, is_whole));
     }
     lines
 }
@@ -193,13 +193,18 @@ fn cause_of(
     causes.get(&node).copied().flatten()
 }
 
-/// Returns the last line of the run.
-fn finished(order: &StoredOrder, lines: &[JournalEntry], at: Timestamp) -> JournalEntry {
+/// Returns the last line of the run; `is_whole` if all turns have results.
+fn finished(
+    order: &StoredOrder,
+    lines: &[JournalEntry],
+    at: Timestamp,
+    is_whole: bool,
+) -> JournalEntry {
     let mut record = RunRecord::new(order.header.clone());
     lines.iter().cloned().for_each(|line| record.add(line));
     let counts = record.counts();
     let has_changes = record.stacks.iter().any(|stack| stack.state.has_changes());
-    let is_done = counts.succeeded == record.stacks.len();
+    let is_done = is_whole && counts.succeeded == record.stacks.len();
     let status = match is_done {
         true if order.header.settings.detailed_exit_code && has_changes => 2,
         true => 0,

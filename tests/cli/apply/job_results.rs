@@ -1,13 +1,16 @@
 //! The results of jobs on several machines, which make one run on each of them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
 use super::followed::attach;
 use super::{declare, done, fails, hook, log, prepared, unhook, want};
-use crate::support::{BucketServer, Dialect, Repository};
+use crate::support::{BucketServer, Dialect, Repository, wait_until};
 
 /// `/app` runs after `/db` and `/cache`, `/end` after it; `/web` stands alone.
 const STACKS: [(&str, &str); 5] = [
@@ -389,6 +392,42 @@ fn results_of_a_replaced_stack_keep_its_turns_apart() {
         2,
         "{run}"
     );
+}
+
+#[test]
+fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
+    let repository = shared();
+    done(&repository, "apply --auto-approve");
+    let plan = "plan -o saved --match /db --replace db --allow-destroy 9";
+    done(&repository, plan);
+    let jobs = export(&repository, "saved");
+    let mut job = repository.command(&jobs["/db"]);
+    job.stdout(Stdio::null()).stderr(Stdio::null());
+    hook(&repository, "plan", "db", "[ -e $world/db ] || sleep 1\n");
+    let mut killed = job.spawn().unwrap();
+    let state = repository.outside().join("shared");
+    let files = |folder: &Path| -> Vec<PathBuf> {
+        let files = fs::read_dir(folder).into_iter().flatten();
+        files.map(|file| file.unwrap().path()).collect()
+    };
+    let is = |path: &Path, part: &str| path.to_string_lossy().contains(part);
+    wait_until("it is destroyed", || {
+        let results = files(&state).into_iter().filter(|it| is(it, ".results"));
+        let mut results = results.flat_map(|it| files(&it)).flat_map(|it| files(&it));
+        results.any(|it| is(&it, "00000.") && is(&it, ".result"))
+    });
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    // Its last heartbeat was some time ago.
+    for record in files(&state).iter().filter(|it| is(it, ".run-")) {
+        let record = File::options().write(true).open(record).unwrap();
+        let then = SystemTime::now() - Duration::from_mins(10);
+        record.set_modified(then).unwrap();
+    }
+    let finish = "finish --work-order order.json";
+    fails(&repository, finish, 1, "1 of 1 stack not done");
+    let run = shown(&repository, "", "last");
+    assert_eq!(run["state"], "failed", "{run}");
 }
 
 /// A project whose state is in a bucket, and a function that runs `orch` there.
