@@ -14,6 +14,8 @@ pub struct WholeRun {
     pub record: RunRecord,
     /// The runs of follow-ups, each with the number of its first turn in the record.
     pub follow_ups: Vec<(usize, String)>,
+    /// The latest end of its jobs or follow-ups. A killed run has none.
+    last_end: Option<Finished>,
     /// How many turns each stack had before each run.
     before: HashMap<String, TurnCounts>,
 }
@@ -26,6 +28,7 @@ impl WholeRun {
         WholeRun {
             before: HashMap::from([(record.header.run.clone(), TurnCounts::new())]),
             follow_ups: Vec::new(),
+            last_end: None,
             record,
         }
     }
@@ -38,21 +41,22 @@ impl WholeRun {
         for turn in &self.record.turns {
             *counts.entry(turn.stack.clone()).or_default() += 1;
         }
-        let jobs = self.record.finished.take();
+        let before = self.record.finished.take().or(self.last_end.take());
         for turn in turns_of(header) {
             let number = moved(&counts, &turn.stack, turn.turn);
             self.record.retry(header.at, turn.stack, number);
         }
         self.before.insert(run.clone(), counts);
         for entry in entries {
-            match (entry.event, &jobs) {
-                (Event::Finished(finished), Some(jobs)) => {
-                    self.record.finished = Some(self.finished(&entry.at, jobs, &finished));
+            match (entry.event, &before) {
+                (Event::Finished(finished), Some(before)) => {
+                    self.record.finished = Some(self.finished(&entry.at, before, &finished));
                 }
                 (Event::Finished(_), None) => {}
                 (event, _) => self.add_entry(run, JournalEntry { event, ..entry }),
             }
         }
+        self.last_end = before;
     }
 
     fn add_entry(&mut self, run: &str, mut entry: JournalEntry) {
@@ -91,14 +95,14 @@ impl WholeRun {
         self.record.add(entry);
     }
 
-    /// Returns the end of the whole, given those of its jobs and of its follow-ups.
-    fn finished(&self, at: &jiff::Timestamp, jobs: &Finished, follow_ups: &Finished) -> Finished {
+    /// Returns the end of the whole, given those of the runs before and of its latest follow-ups.
+    fn finished(&self, at: &jiff::Timestamp, before: &Finished, follow_ups: &Finished) -> Finished {
         let has_failed = |status: u8| ![0, 2].contains(&status);
         let mut stacks = self.record.stacks.iter();
         // A follow-up may have run a stack again that had failed.
         let is_done = stacks.all(|stack| StackState::is_success(&stack.state))
             && !self.record.has_unresolved_failure();
-        let statuses = [jobs.status, follow_ups.status].into_iter();
+        let statuses = [before.status, follow_ups.status].into_iter();
         let worst = statuses.max_by_key(|status| (has_failed(*status), *status));
         let elapsed = at.duration_since(self.record.header.at).as_millis();
         Finished {

@@ -180,6 +180,20 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
     assert_eq!(run["stacks"]["/web"][1].as_array().unwrap().len(), 2);
 }
 
+#[test]
+fn runs_show_the_end_of_follow_ups_that_continue_a_killed_run() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    kill_behind(&repository, |line| line["event"] == "started");
+    done(&repository, FINISH);
+    let run = shown(&repository, "", &run_of(&repository));
+    assert_eq!(run["state"], "succeeded", "{run}");
+}
+
 /// Runs `orch finish` on two machines at once: both look for follow-ups before one of them has the lock of the state.
 /// `other` is a run on a third machine that holds the lock. Returns the exit statuses, and what both said.
 fn finish_at_once(
