@@ -59,6 +59,8 @@ pub struct Claim {
 /// What earlier runs have evaluated: the last run for each result, and what is known of its end.
 struct Claimed {
     n_claims: usize,
+    /// The run of the last claim.
+    last: Option<String>,
     runs: HashMap<ResultId, ClaimingRun>,
 }
 
@@ -101,13 +103,14 @@ impl Context {
         let Some(store) = self.results_store()? else {
             return Ok(None);
         };
+        // Before the copies of runs: a run sends its copy before its claim ends.
+        let claimed = Claimed::read(&store, &order.run)?;
         let Some(files) = self.fetch_from(&store, &order.run)? else {
             return Ok(None);
         };
-        let runs = OrderRuns::read(&self.project, &order.run)?;
+        let runs = OrderRuns::read(&self.project, &order.run, &claimed)?;
         let mut workflow = runs.workflow(&self.project)?;
         let results = files.latest().results;
-        let claimed = Claimed::read(&store, &order.run)?;
         let Unevaluated {
             turns,
             results: claiming,
@@ -137,8 +140,19 @@ impl Context {
 }
 
 impl OrderRuns {
-    fn read(project: &Project, run: &str) -> Result<Self> {
+    fn read(project: &Project, run: &str, claimed: &Claimed) -> Result<Self> {
         let last = EarlierRun::of_order(&project.root, run).map_err(resume_error)?;
+        let runs = OrderRuns::until(project, last)?;
+        if claimed.last.as_deref().is_none_or(|last| runs.has(last)) {
+            return Ok(runs);
+        }
+        // A run on another machine may continue the follow-ups on this one.
+        let jobs = EarlierRun::of_jobs(&project.root, run).map_err(resume_error)?;
+        OrderRuns::until(project, jobs)
+    }
+
+    /// Reads the runs up to the last one.
+    fn until(project: &Project, last: EarlierRun) -> Result<Self> {
         let rest = ResumedRun::new(&last, &project.stacks, false).map_err(resume_error)?;
         let mut records = last.resumed(&project.root).map_err(resume_error)?;
         // Jobs are run again instead.
@@ -230,6 +244,7 @@ impl Claimed {
         let claims = store.claims(order).map_err(from_store)?;
         let n_claims = claims.len();
         let mut runs = HashMap::new();
+        let mut last = None;
         for StoredClaim { claim, end } in claims {
             let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
             let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
@@ -237,9 +252,14 @@ impl Claimed {
                 run,
                 end: end.context(damaged())?,
             };
+            last = Some(by.run.clone());
             runs.extend(results.into_iter().map(|result| (result, by.clone())));
         }
-        Ok(Claimed { n_claims, runs })
+        Ok(Claimed {
+            n_claims,
+            last,
+            runs,
+        })
     }
 
     /// Returns why follow-ups may be missing: of runs on other machines, and if nothing `is_left` here, of the last

@@ -137,6 +137,20 @@ impl EarlierRun {
         })
     }
 
+    /// Finds the run of a work order without its follow-ups. Fails if its journal cannot be read.
+    pub fn of_jobs(root: &Path, run: &str) -> Result<Self, ResumeError> {
+        let runs = GuardedFolder::find(root)?
+            .map(Runs::find)
+            .transpose()?
+            .ok_or(ResumeError::NoRuns)?;
+        let record = ended(&runs, run, false)?;
+        Ok(EarlierRun {
+            named: None,
+            done: done(&runs, &record)?,
+            record,
+        })
+    }
+
     /// Returns the recorded runs that it resumed, the first one first. Fails if the journal of one
     /// of them cannot be read.
     pub fn resumed(&self, root: &Path) -> Result<Vec<RunRecord>, ResumeError> {
@@ -160,6 +174,11 @@ fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord, Res
     while let Some(next) = runs.resumed_by(run).map_err(ResumeError::UnreadLater)? {
         run = next;
     }
+    ended(runs, run, may_be_alive)
+}
+
+/// Reads a run that has ended.
+fn ended(runs: &Runs, run: &str, may_be_alive: bool) -> Result<RunRecord, ResumeError> {
     let liveness = runs.liveness(run);
     if liveness == Liveness::Alive {
         return Err(ResumeError::Alive(run.to_owned()));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -181,6 +182,29 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
 }
 
 #[test]
+fn finish_leaves_failed_follow_ups_to_the_machine_that_tries_them_again() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    breaks(&repository, "web", true);
+    fails(&repository, FINISH, 1, "/web");
+    breaks(&repository, "web", false);
+    done(&repository, &format!("{second} {FINISH}"));
+    log(&repository);
+    // As if the second machine had not ended yet.
+    let order = order_in_store(&repository);
+    let copies = fs::read_dir(&order).unwrap().map(|it| it.unwrap().path());
+    let copies = copies.filter(|it| it.to_string_lossy().contains("/run."));
+    fs::remove_file(copies.max().unwrap()).unwrap();
+    fs::remove_file(order.join("claim.1.end")).unwrap();
+    fails(&repository, FINISH, 1, "has not ended, or was killed");
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
 fn runs_show_the_end_of_follow_ups_that_continue_a_killed_run() {
     let repository = project();
     let jobs = export_command(&repository);
@@ -192,6 +216,15 @@ fn runs_show_the_end_of_follow_ups_that_continue_a_killed_run() {
     done(&repository, FINISH);
     let run = shown(&repository, "", &run_of(&repository));
     assert_eq!(run["state"], "succeeded", "{run}");
+}
+
+/// Returns the folder in the store with the results of the work order.
+fn order_in_store(repository: &Repository) -> PathBuf {
+    let shared = fs::read_dir(repository.outside().join("shared")).unwrap();
+    let mut files = shared.map(|file| file.unwrap().path());
+    let results = files.find(|it| it.to_string_lossy().ends_with(".results"));
+    let mut orders = fs::read_dir(results.unwrap()).unwrap();
+    orders.next().unwrap().unwrap().path()
 }
 
 /// Runs `orch finish` on two machines at once: both look for follow-ups before one of them has the lock of the state.
@@ -440,13 +473,7 @@ fn finish_continues_after_it_was_killed() {
     done(&repository, FINISH);
     kill_behind(&repository, |_| true);
     fs::remove_file(repository.outside().join("world/web")).unwrap();
-    for file in fs::read_dir(repository.outside().join("shared")).unwrap() {
-        let claims = file.unwrap().path();
-        if claims.to_string_lossy().ends_with(".results") {
-            let order = fs::read_dir(claims).unwrap().next().unwrap().unwrap();
-            fs::remove_file(order.path().join("claim.0.end")).unwrap();
-        }
-    }
+    fs::remove_file(order_in_store(&repository).join("claim.0.end")).unwrap();
     done(&repository, "state forget /web");
     let output = done(&repository, FINISH);
     assert!(output.contains("/web: follows /db"), "{output}");
@@ -459,16 +486,10 @@ fn finish_fails_if_a_job_was_killed_before_it_asked_the_policies() {
     for stack in ["/db", "/cache", "/app"] {
         done(&repository, &jobs[stack]);
     }
-    for file in fs::read_dir(repository.outside().join("shared")).unwrap() {
-        let results = file.unwrap().path();
-        if results.to_string_lossy().ends_with(".results") {
-            let order = fs::read_dir(results).unwrap().next().unwrap().unwrap();
-            for file in fs::read_dir(order.path()).unwrap() {
-                let file = file.unwrap().path();
-                if file.to_string_lossy().ends_with(".evaluated") {
-                    fs::remove_file(file).unwrap();
-                }
-            }
+    for file in fs::read_dir(order_in_store(&repository)).unwrap() {
+        let file = file.unwrap().path();
+        if file.to_string_lossy().ends_with(".evaluated") {
+            fs::remove_file(file).unwrap();
         }
     }
     let unknown = "its changes are unknown, because its job ended before it asked the policies";
