@@ -67,7 +67,8 @@ struct Claimed {
 #[derive(Clone)]
 struct ClaimingRun {
     run: String,
-    end: Option<ClaimEnd>,
+    /// The exit status; `None` if it has not ended, as far as is known.
+    status: Option<u8>,
 }
 
 /// The runs of a work order on this machine.
@@ -248,9 +249,13 @@ impl Claimed {
         for StoredClaim { claim, end } in claims {
             let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
             let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
+            let end = end.context(damaged())?;
+            if end == Some(ClaimEnd { status: None }) {
+                continue;
+            }
             let by = ClaimingRun {
                 run,
-                end: end.context(damaged())?,
+                status: end.and_then(|it| it.status),
             };
             last = Some(by.run.clone());
             runs.extend(results.into_iter().map(|result| (result, by.clone())));
@@ -268,11 +273,9 @@ impl Claimed {
         let elsewhere = self.runs.values().filter(|by| !runs.has(&by.run));
         let mut doubts: BTreeSet<String> = elsewhere.filter_map(ClaimingRun::doubt).collect();
         if let (false, [_, .., last]) = (is_left, &runs.records[..]) {
-            let end = last.finished.as_ref().map(|finished| ClaimEnd {
-                status: finished.status,
-            });
+            let status = last.finished.as_ref().map(|finished| finished.status);
             let run = last.header.run.clone();
-            doubts.extend(ClaimingRun { run, end }.doubt());
+            doubts.extend(ClaimingRun { run, status }.doubt());
         }
         doubts.into_iter().collect()
     }
@@ -282,9 +285,9 @@ impl ClaimingRun {
     /// Returns why follow-ups may be missing, if they may.
     fn doubt(&self) -> Option<String> {
         let run = printable(&self.run);
-        match self.end {
-            Some(ClaimEnd { status: 0 | 2 }) => None,
-            Some(ClaimEnd { status }) => Some(format!("run {run} exited with {status}")),
+        match self.status {
+            Some(0 | 2) => None,
+            Some(status) => Some(format!("run {run} exited with {status}")),
             None => Some(format!("run {run} has not ended, or was killed")),
         }
     }
@@ -332,31 +335,27 @@ impl Claim {
     /// If the store cannot be written.
     pub fn end(&self, context: &Context, run: &str, status: Option<ExitStatus>) -> Result<()> {
         let folder = GuardedFolder::find(&context.project.root).map_err(Error::external)?;
-        if let (Some(status), Some(folder)) = (status, &folder) {
-            let copy = RunCopy::read(folder, run).map_err(Error::external)?;
-            let put = self.store.put_run(&self.order, run, &copy.to_bytes());
-            put.map_err(from_store)?;
-            let end = ClaimEnd {
-                status: status.number(),
-            };
-            let put = self
-                .store
-                .end_claim(&self.order, self.number, &end.to_bytes());
-            return put.map_err(from_store);
-        }
-        let runs = folder
-            .map(Runs::find)
-            .transpose()
-            .map_err(Error::external)?;
+        let runs = folder.clone().map(Runs::find).transpose();
         // A journal that cannot be read shows that it began.
-        let has_begun = runs.is_some_and(|runs| {
+        let has_begun = |runs: Runs| {
             let record = runs.record(run);
             !record.is_err_and(|error| error.is_missing())
-        });
-        if has_begun {
-            return Ok(());
-        }
-        let removed = self.store.remove_claim(&self.order, self.number);
-        removed.map_err(from_store)
+        };
+        let has_begun = runs.map_err(Error::external)?.is_some_and(has_begun);
+        let folder = folder.filter(|_| has_begun);
+        let status = match (status, folder) {
+            (Some(status), Some(folder)) => {
+                let copy = RunCopy::read(&folder, run).map_err(Error::external)?;
+                let put = self.store.put_run(&self.order, run, &copy.to_bytes());
+                put.map_err(from_store)?;
+                Some(status.number())
+            }
+            // Its end is unknown.
+            (None, Some(_)) => return Ok(()),
+            (_, None) => None,
+        };
+        let end = ClaimEnd { status }.to_bytes();
+        let put = self.store.end_claim(&self.order, self.number, &end);
+        put.map_err(from_store)
     }
 }

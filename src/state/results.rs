@@ -255,11 +255,6 @@ impl Backend {
             .map(drop)
     }
 
-    /// Removes the last claim, whose run never began.
-    pub fn remove_claim(&self, run: &str, number: usize) -> Result<(), StoreError> {
-        self.store().delete(&self.claim_key(run, number))
-    }
-
     fn claim_key(&self, run: &str, number: usize) -> String {
         format!("{}claim.{number}", self.results_prefix(run))
     }

@@ -19,7 +19,8 @@ pub struct ResultClaim {
 /// How the run of a claim ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimEnd {
-    pub status: u8,
+    /// The exit status; `None` if the run never began, so its results are free again.
+    pub status: Option<u8>,
 }
 
 impl ResultClaim {

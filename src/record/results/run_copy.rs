@@ -98,7 +98,7 @@ impl RunCopy {
             let content = next(length)?;
             // A store must not name files elsewhere.
             let is_plain = |it: char| it.is_ascii_alphanumeric() || "._-".contains(it);
-            if name.chars().all(is_plain) && !name.starts_with('.') {
+            if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('.') {
                 logs.push((name, content));
             }
         }

@@ -205,6 +205,31 @@ fn finish_leaves_failed_follow_ups_to_the_machine_that_tries_them_again() {
 }
 
 #[test]
+fn finish_sees_claims_after_that_of_a_run_which_never_began() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), ["db ", "cache ", "app ", "web next"]);
+    let order = order_in_store(&repository);
+    let claim = fs::read_to_string(order.join("claim.0")).unwrap();
+    for file in ["claim.0", "claim.0.end"] {
+        let later = order.join(file.replace('0', "1"));
+        fs::rename(order.join(file), later).unwrap();
+    }
+    let never_began = claim.replacen("\"run\":\"", "\"run\":\"0", 1);
+    assert_ne!(never_began, claim);
+    fs::write(order.join("claim.0"), never_began).unwrap();
+    fs::write(order.join("claim.0.end"), r#"{"status":null}"#).unwrap();
+    let output = done(&repository, &format!("{second} {FINISH}"));
+    assert!(!output.contains("follow"), "{output}");
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
 fn runs_show_the_end_of_follow_ups_that_continue_a_killed_run() {
     let repository = project();
     let jobs = export_command(&repository);
