@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::entry::{Event, Finished, JournalEntry};
 use super::header::Header;
 use super::record::{RunRecord, StackState};
-use super::turns::turns_of;
+use super::turns::{TurnRecord, turns_of};
 
 /// A run with its follow-ups.
 #[derive(Debug)]
@@ -99,8 +99,12 @@ impl WholeRun {
     fn finished(&self, at: &jiff::Timestamp, before: &Finished, follow_ups: &Finished) -> Finished {
         let has_failed = |status: u8| ![0, 2].contains(&status);
         let mut stacks = self.record.stacks.iter();
+        // A replaced stack may be destroyed, and not yet recreated.
+        let turns = self.record.turns.iter();
+        let last: HashMap<&str, &TurnRecord> = turns.map(|turn| (&*turn.stack, turn)).collect();
         // A follow-up may have run a stack again that had failed.
         let is_done = stacks.all(|stack| StackState::is_success(&stack.state))
+            && last.values().all(|turn| turn.outcome.is_some())
             && !self.record.has_unresolved_failure();
         let statuses = [before.status, follow_ups.status].into_iter();
         let worst = statuses.max_by_key(|status| (has_failed(*status), *status));

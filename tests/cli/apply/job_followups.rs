@@ -243,6 +243,35 @@ fn runs_show_the_end_of_follow_ups_that_continue_a_killed_run() {
     assert_eq!(run["state"], "succeeded", "{run}");
 }
 
+#[test]
+fn runs_show_an_order_as_failed_whose_replaced_stack_is_only_destroyed() {
+    let repository = shared();
+    done(&repository, "apply --auto-approve --match /db");
+    attach(&repository, "next", NEXT);
+    declare(&repository, "/web", "autodeploy = true");
+    repository.commit();
+    done(
+        &repository,
+        "plan -o saved --match /db --replace db --allow-destroy 9",
+    );
+    let jobs = export(&repository, "saved");
+    done(&repository, &jobs["/db"]);
+    done(&repository, FINISH);
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+    let run = run_of(&repository);
+    let state = |machine: &str| shown(&repository, machine, &run)["state"].clone();
+    assert_eq!(state(&machine(&repository, "second")), "succeeded");
+    // As if the job had been killed after the destroy.
+    for file in fs::read_dir(order_in_store(&repository)).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy();
+        if name.starts_with("00001.") {
+            fs::remove_file(&file).unwrap();
+        }
+    }
+    assert_eq!(state(&machine(&repository, "third")), "failed");
+}
+
 /// Returns the folder in the store with the results of the work order.
 fn order_in_store(repository: &Repository) -> PathBuf {
     let shared = fs::read_dir(repository.outside().join("shared")).unwrap();
