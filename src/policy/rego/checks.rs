@@ -487,6 +487,6 @@ fn unsafe_variable(variable: &Span) -> Problem {
     )
 }
 
-fn at(span: &Span, message: String) -> Problem {
+pub(super) fn at(span: &Span, message: String) -> Problem {
     Problem::at((span.line, span.col), message)
 }

@@ -1,11 +1,12 @@
-//! Refuses what OPA refuses when it compiles a policy, and the interpreter only when it gets there, or never: rules that
-//! contradict each other, names that hide others, variables that are declared in vain.
+//! Refuses mistakes that OPA finds when it compiles a policy, and the interpreter late or never: rules that contradict
+//! each other, reserved names, duplicate imports, unused variables.
 
 use std::collections::{BTreeMap, HashSet};
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHead, Span};
 
 use super::builtins;
+use super::checks::at;
 use super::references::{self, declared, ground, import_name};
 use super::walk::{self, Walker, head_values, indices};
 use crate::policy::Problem;
@@ -23,7 +24,7 @@ enum Kind {
     Below,
 }
 
-/// Checks a module. The place of the first problem.
+/// Fails with the first problem of a module.
 pub(super) fn check(module: &Module) -> Result<(), Problem> {
     imports(module)?;
     rules(module)?;
@@ -258,8 +259,4 @@ impl<'m> Walker<'m> for Used<'m> {
         }
         walk::expression(self, expression);
     }
-}
-
-fn at(span: &Span, message: String) -> Problem {
-    Problem::at((span.line, span.col), message)
 }

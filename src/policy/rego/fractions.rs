@@ -2,13 +2,12 @@
 
 use regorus::unstable::{Expr, Module};
 
+use super::checks::at;
 use super::functions::numbers;
 use super::walk::{self, Walker};
 use crate::policy::Problem;
 
-/// Returns the texts of all fractions in a module.
-///
-/// The place of one with too many digits.
+/// Returns the texts of all fractions in a module. Fails if one has too many digits.
 pub(super) fn read(module: &Module) -> Result<Vec<String>, Problem> {
     numbers::forget();
     let mut fractions = Fractions(Ok(Vec::new()));
@@ -27,7 +26,7 @@ impl<'m> Walker<'m> for Fractions {
             found.push(span.text().to_owned());
             let checked = numbers::check(span.text());
             if let Err(message) = checked {
-                self.0 = Err(Problem::at((span.line, span.col), message));
+                self.0 = Err(at(span, message));
             }
         }
         walk::expression(self, expression);

@@ -1,7 +1,6 @@
-//! Refuses policies whose types can't be right, as OPA does when it compiles them: `1 + "a"`, `count(1)`, `x.id` of a
-//! text.
+//! Refuses type errors, as OPA does when it compiles a policy: `1 + "a"`, `count(1)`, `x.id` of a string.
 //!
-//! What is not certain may have any type. So OPA refuses some more.
+//! A value of an unknown type fits everywhere, so OPA refuses more policies than this module.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,6 +9,7 @@ use regorus::unstable::{
     RuleBody, RuleHead, Span,
 };
 
+use super::checks::at;
 use super::walk::{assignment, function_name, indices};
 use super::{builtins, references};
 use crate::policy::Problem;
@@ -25,11 +25,14 @@ enum RegoType {
     /// The fields, if all are known.
     Object(Option<BTreeMap<String, RegoType>>),
     Set(Box<RegoType>),
-    /// One of these. Without any, it may be every type.
+    /// One of these; any type if there are none.
     Any(Vec<RegoType>),
 }
 
 const ANY: RegoType = RegoType::Any(Vec::new());
+
+/// The size of a type above which it counts as unknown: each rule can double that of another.
+const MAX_SIZE: usize = 1000;
 
 impl RegoType {
     fn array_of(items: RegoType) -> Self {
@@ -40,7 +43,7 @@ impl RegoType {
         RegoType::Set(Box::new(items))
     }
 
-    /// Returns the type of the argument, or the result, that a letter stands for; see [`builtins`].
+    /// Returns the type of an argument or result, by its letter in the table of [`builtins`].
     fn of_letter(letter: char) -> Self {
         let lists = |items: RegoType| {
             RegoType::Any(vec![
@@ -124,7 +127,7 @@ impl RegoType {
         }
     }
 
-    /// Returns the type of what a key leads to; `None` if there can't be any.
+    /// Returns the type of the value at a key; `None` if there cannot be one.
     fn at(&self, key: &Key) -> Option<RegoType> {
         match (self, key) {
             (RegoType::Any(of), _) if of.is_empty() => Some(ANY),
@@ -150,7 +153,7 @@ impl RegoType {
         }
     }
 
-    /// Returns whether there may be a set and an object in it: in an order that the interpreter turns round.
+    /// Returns whether it may contain sets and objects: the interpreter orders them unlike OPA.
     fn is_mixed(&self) -> bool {
         fn add(of: &RegoType, found: &mut [bool; 2]) {
             match of {
@@ -168,6 +171,18 @@ impl RegoType {
         let mut found = [false; 2];
         add(self, &mut found);
         found == [true, true]
+    }
+
+    /// Returns how many types it consists of.
+    fn size(&self) -> usize {
+        let all = |of: &[RegoType]| of.iter().map(RegoType::size).sum::<usize>();
+        1 + match self {
+            RegoType::Array(first, rest) => all(first) + rest.as_ref().map_or(0, |it| it.size()),
+            RegoType::Object(Some(fields)) => fields.values().map(RegoType::size).sum(),
+            RegoType::Set(item) => item.size(),
+            RegoType::Any(of) => all(of),
+            _ => 0,
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -206,7 +221,7 @@ fn one_of(types: impl IntoIterator<Item = RegoType>) -> RegoType {
     }
 }
 
-/// Checks the types in a module. The place of the first that can't be right.
+/// Fails with the first type error of a module.
 pub(super) fn check(module: &Module) -> Result<(), Problem> {
     let mut definitions: HashMap<&str, Vec<&Rule>> = HashMap::new();
     for rule in &module.policy {
@@ -233,7 +248,7 @@ pub(super) fn check(module: &Module) -> Result<(), Problem> {
 type Variables<'m> = HashMap<&'m str, RegoType>;
 
 struct Checker<'m> {
-    /// The rules and functions with a name, without any path.
+    /// The rules and functions, by name.
     definitions: HashMap<&'m str, Vec<&'m Rule>>,
     /// The names of all rules and imports.
     names: HashSet<String>,
@@ -244,9 +259,7 @@ struct Checker<'m> {
 
 impl<'m> Checker<'m> {
     fn wrong(&mut self, span: &Span, message: String) -> RegoType {
-        let place = (span.line, span.col);
-        self.problem
-            .get_or_insert_with(|| Problem::at(place, message));
+        self.problem.get_or_insert_with(|| at(span, message));
         ANY
     }
 
@@ -309,7 +322,7 @@ impl<'m> Checker<'m> {
         let Some(definitions) = self.definitions.get(name).cloned() else {
             return ANY;
         };
-        // Until it is known.
+        // Its own definition may refer to it.
         self.types.insert(name, ANY);
         let before = self.problem.take();
         let types: Vec<RegoType> = definitions
@@ -317,7 +330,7 @@ impl<'m> Checker<'m> {
             .map(|rule| self.rule(rule))
             .collect();
         let found = match self.problem.take() {
-            // It is told where it is.
+            // It is reported with its own rule.
             Some(_) => ANY,
             None => one_of(types),
         };
@@ -347,7 +360,7 @@ impl<'m> Checker<'m> {
     }
 
     fn statement(&mut self, statement: &'m LiteralStmt, variables: &mut Variables<'m>) {
-        // What is replaced may have another type.
+        // A replaced rule may have another type.
         let is_replaced = statement.with_mods.iter().any(|it| {
             let root = references::ground(&it.refr).0;
             root.first().is_none_or(|it| it != "input")
@@ -394,6 +407,11 @@ impl<'m> Checker<'m> {
     }
 
     fn expression(&mut self, expression: &'m Expr, variables: &Variables<'m>) -> RegoType {
+        let found = self.exact(expression, variables);
+        if found.size() > MAX_SIZE { ANY } else { found }
+    }
+
+    fn exact(&mut self, expression: &'m Expr, variables: &Variables<'m>) -> RegoType {
         match expression {
             Expr::String { .. } | Expr::RawString { .. } => RegoType::Text,
             Expr::Number { .. } => RegoType::Number,

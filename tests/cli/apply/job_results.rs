@@ -403,7 +403,8 @@ fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
     let jobs = export(&repository, "saved");
     let mut job = repository.command(&jobs["/db"]);
     job.stdout(Stdio::null()).stderr(Stdio::null());
-    hook(&repository, "plan", "db", "[ -e $world/db ] || sleep 1\n");
+    let held = "[ -e $world/db ] || until [ -e $world/on ]; do sleep 0.01; done\n";
+    hook(&repository, "plan", "db", held);
     let mut killed = job.spawn().unwrap();
     let state = repository.outside().join("shared");
     let files = |folder: &Path| -> Vec<PathBuf> {
@@ -418,6 +419,7 @@ fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
     });
     killed.kill().unwrap();
     killed.wait().unwrap();
+    fs::write(repository.outside().join("world/on"), "").unwrap();
     // Its last heartbeat was some time ago.
     for record in files(&state).iter().filter(|it| is(it, ".run-")) {
         let record = File::options().write(true).open(record).unwrap();

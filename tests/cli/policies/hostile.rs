@@ -338,6 +338,14 @@ fn policy_may_have_long_chains_and_many_rules() {
         answer(&format!("{chain}sample if a10000 == 1\n")),
         "sample: true\n"
     );
+    let mut doubled = "package p\na0 := 1\n".to_owned();
+    for index in 0..40 {
+        _ = writeln!(doubled, "a{} := [a{index}, a{index}]", index + 1);
+    }
+    assert_eq!(
+        answer(&format!("{doubled}sample if count(a40) == 2\n")),
+        "sample: true\n"
+    );
     let sum = format!(
         "package p\nx := 1{}\nsample if x == 3001\n",
         " + 1".repeat(3000)

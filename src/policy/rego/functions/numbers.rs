@@ -24,7 +24,7 @@ struct Spelled {
 }
 
 impl Spelled {
-    /// Remembers the text of a number. What is wrong with it.
+    /// Remembers the text of a number. Fails with the reason why it cannot be told from others.
     fn remember(&mut self, text: &str) -> Result<f64, String> {
         let (float, exact) = parsed(text).ok_or_else(|| format!("`{text}` is no number"))?;
         if float.fract() == 0.0 && BigDecimal::from_str(&float.to_string()).as_ref() != Ok(&exact) {
@@ -62,12 +62,12 @@ pub(in crate::policy::rego) fn know(literals: &[String]) {
     }
 }
 
-/// Remembers the text of a literal. What is wrong with it.
+/// Remembers the text of a literal, or fails like [`Spelled::remember`].
 pub(in crate::policy::rego) fn check(text: &str) -> Result<(), String> {
     SPELLED.with_borrow_mut(|spelled| spelled.remember(text).map(drop))
 }
 
-/// Returns why the evaluation has no answer, if a number in it is why.
+/// Returns why numbers made the evaluation fail, if they did.
 pub(in crate::policy::rego) fn problem() -> Option<String> {
     SPELLED.with_borrow_mut(|spelled| spelled.problem.take())
 }
@@ -82,7 +82,7 @@ pub(super) fn fail(message: String) {
     SPELLED.with_borrow_mut(|spelled| _ = spelled.problem.get_or_insert(message));
 }
 
-/// Remembers the numbers in a text that is JSON.
+/// Remembers the numbers in a JSON text.
 pub(in crate::policy::rego) fn read_json(text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find(|it: char| it == '"' || it == '-' || it.is_ascii_digit()) {
@@ -114,7 +114,7 @@ pub(super) fn value(text: &str) -> Option<Value> {
     Some(remember(text)?.into())
 }
 
-/// Returns the text of a number, for a text that has it.
+/// Returns the text of a number that becomes part of another text.
 pub(super) fn written(value: &Value) -> Option<String> {
     let (text, other) = texts(value)?;
     if let Some(other) = other {
@@ -135,7 +135,7 @@ fn texts(value: &Value) -> Option<(String, Option<String>)> {
     let Value::Number(number) = value else {
         return None;
     };
-    // Only for a float that has one.
+    // Only floats have a decimal point.
     let is_float = number.format_decimal_with_width(1).contains('.');
     if !is_float {
         return Some((number.format_decimal(), None));
@@ -258,7 +258,7 @@ pub(super) fn abs(arguments: &[Value]) -> Option<Value> {
     }
 }
 
-/// The function `ceil`. OPA takes what is between -1 and 0 for positive.
+/// The function `ceil`. Like OPA, it treats numbers between -1 and 0 as positive.
 pub(super) fn ceil(arguments: &[Value]) -> Option<Value> {
     rounded(arguments, |number| match number.trunc() {
         whole if whole < 0.0 => whole,
@@ -266,7 +266,7 @@ pub(super) fn ceil(arguments: &[Value]) -> Option<Value> {
     })
 }
 
-/// The function `floor`. OPA takes what is between -1 and 0 for positive.
+/// The function `floor`. Like OPA, it treats numbers between -1 and 0 as positive.
 pub(super) fn floor(arguments: &[Value]) -> Option<Value> {
     rounded(arguments, |number| match number.trunc() {
         whole if whole < 0.0 => whole - 1.0,
@@ -292,7 +292,7 @@ fn rounded(arguments: &[Value], round: fn(f64) -> f64) -> Option<Value> {
 /// How many binary digits OPA computes with.
 const PRECISION: u64 = 64;
 
-/// A number as a mantissa, of at most so many binary digits, and a power of two that it is multiplied with.
+/// A number: a mantissa of at most [`PRECISION`] bits, times a power of two.
 struct Float {
     is_negative: bool,
     mantissa: BigUint,
@@ -332,7 +332,7 @@ impl Float {
         };
         let (mut mantissa, mut exponent) = (&above / &below, exponent - shift);
         let mut is_exact = &mantissa * &below == above;
-        // One digit more decides, or two.
+        // The last one or two digits decide how it is rounded.
         while mantissa.bits() > precision + 1 {
             is_exact &= !mantissa.bit(0);
             (mantissa, exponent) = (mantissa >> 1_u8, exponent + 1);
@@ -394,7 +394,7 @@ impl Float {
         value(&self.text(precision))
     }
 
-    /// Returns the shortest text of this number, or rather its digits and zeros if it is whole.
+    /// Returns the shortest text of this number; that of a whole number has no exponent.
     fn text(&self, precision: u64) -> String {
         let sign = if self.is_negative { "-" } else { "" };
         if self.mantissa == BigUint::ZERO {
@@ -431,7 +431,7 @@ impl Float {
         }
     }
 
-    /// Returns as few of all digits as tell this number from its neighbours.
+    /// Returns the fewest digits that tell this number from its neighbours.
     fn shortest(&self, all: Digits, precision: u64) -> Digits {
         let shift = precision + 1 - self.mantissa.bits();
         let doubled = &self.mantissa << shift;
