@@ -47,7 +47,7 @@ pub(super) fn removed(
     for file in changed.iter().chain(off.iter()) {
         let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
         let name = file.path.basename();
-        if is_skip_mark(name.as_ref()) && file.change != FileChange::Deleted {
+        if is_skip_mark(name.as_ref()) && !file.change.is_deletion() {
             hidden.insert(directory);
         } else if is_configuration(name.as_ref()) {
             if project.nested_projects.contains(&directory) {

@@ -43,13 +43,13 @@ impl TriggerReader<'_> {
         for file in files.iter() {
             // A file that a commit deletes may exist again.
             let latest = self.status.at(file.path.as_str()).unwrap_or(file);
-            if latest.change == FileChange::Deleted {
+            if latest.change.is_deletion() {
                 continue;
             }
             let TriggerFile::Trigger(statement) = self.read_one(project, latest, problems)? else {
                 continue;
             };
-            let is_gone = file.change == FileChange::Deleted;
+            let is_gone = file.change.is_deletion();
             let trigger = Trigger {
                 kind: statement.kind,
                 reason: statement.reason,

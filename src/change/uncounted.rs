@@ -59,7 +59,7 @@ impl UncountedFiles {
         let mut ignored = Problems::default();
         let mut files = self.triggers.iter();
         files.find(|file| {
-            file.change != FileChange::Deleted
+            !file.change.is_deletion()
                 && trigger::directory_of(&file.path) == *path.directory()
                 && matches!(
                     trigger::read(&project.root, &file.path, &mut ignored),

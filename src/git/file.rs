@@ -15,6 +15,8 @@ pub struct ChangedFile {
 pub enum FileChange {
     Added,
     Deleted,
+    /// It was a link, and is deleted; files may have been found behind it.
+    Unlinked,
     /// Its content or its permissions differ.
     Modified,
     /// Its type has changed, for example from a file to a link.
@@ -26,10 +28,22 @@ pub enum FileChange {
 }
 
 impl FileChange {
+    pub fn is_deletion(self) -> bool {
+        matches!(self, FileChange::Deleted | FileChange::Unlinked)
+    }
+
+    /// Returns whether a pattern may match, or have matched, below the path.
+    pub fn may_hide_files(self) -> bool {
+        matches!(
+            self,
+            FileChange::Repository | FileChange::Unlinked | FileChange::Retyped
+        )
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             FileChange::Added => "added",
-            FileChange::Deleted => "deleted",
+            FileChange::Deleted | FileChange::Unlinked => "deleted",
             FileChange::Modified => "modified",
             FileChange::Retyped => "type changed",
             FileChange::Conflicted => "conflicted",

@@ -434,6 +434,10 @@ fn is_file(entry: &git2::TreeEntry<'_>) -> bool {
 
 fn status_change(entry: &StatusEntry<'_>, status: Status) -> FileChange {
     let deltas = [entry.head_to_index(), entry.index_to_workdir()];
+    let was = |mode| {
+        let mut deltas = deltas.iter().flatten();
+        deltas.any(|delta| delta.old_file().mode() == mode)
+    };
     let is_repository = deltas.iter().flatten().any(|delta| {
         // An untracked directory is only reported as such if it is another repository.
         let is_untracked =
@@ -448,7 +452,11 @@ fn status_change(entry: &StatusEntry<'_>, status: Status) -> FileChange {
     } else if status.contains(Status::CONFLICTED) {
         FileChange::Conflicted
     } else if status.intersects(Status::INDEX_DELETED | Status::WT_DELETED) {
-        FileChange::Deleted
+        if was(FileMode::Link) {
+            FileChange::Unlinked
+        } else {
+            FileChange::Deleted
+        }
     } else if status.intersects(Status::INDEX_NEW | Status::WT_NEW) {
         FileChange::Added
     } else if status.intersects(Status::INDEX_TYPECHANGE | Status::WT_TYPECHANGE) {

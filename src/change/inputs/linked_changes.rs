@@ -6,7 +6,7 @@ use std::sync::RwLock;
 use super::follow::{Links, ResolvedPath};
 use crate::change::cause::{Location, Use, UseKind};
 use crate::change::files::ChangedFiles;
-use crate::git::{ChangedFile, FileChange};
+use crate::git::ChangedFile;
 use crate::path::ProjectPath;
 use crate::pattern::FilePattern;
 
@@ -188,7 +188,7 @@ impl<'a> LinkedChanges<'a> {
         let matches = |file: &&ChangedFile| {
             let inside = moved(&file.path, end, name);
             pattern.matches(&inside)
-                || file.change == FileChange::Repository && pattern.may_match_below(&inside)
+                || file.change.may_hide_files() && pattern.may_match_below(&inside)
         };
         let at_end = self
             .changed

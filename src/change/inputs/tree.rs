@@ -10,7 +10,7 @@ use super::linked_changes::{ChangedInput, LinkedChanges, link_use};
 use super::problems::InputProblems;
 use crate::change::cause::{InputLocation, Use};
 use crate::change::files::ChangedFiles;
-use crate::git::{ChangedFile, FileChange};
+use crate::git::ChangedFile;
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::pattern::FilePattern;
@@ -203,10 +203,10 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the change of a file that a pattern matches, or of something else in the place of a directory
-    /// above it. A submodule is one change.
+    /// above it. A submodule is one change, as is a deleted link.
     fn matching(&self, pattern: &FilePattern) -> Option<&'a ChangedFile> {
         let is_inside = |file: &ChangedFile| {
-            file.change == FileChange::Repository && pattern.may_match_below(&file.path)
+            file.change.may_hide_files() && pattern.may_match_below(&file.path)
         };
         let directory = pattern.directory();
         let mut below = self.changed().below(directory);

@@ -218,3 +218,53 @@ fn inputs_behind_a_link_resolve_modules_from_the_link() {
     ");
     assert_snapshot!(why_changed(&sandbox, "/shared/m/x"), @"");
 }
+
+/// What a deleted link led to is unknown: a pattern may have matched there.
+#[test]
+fn inputs_include_links_deleted_below_a_pattern() {
+    let sandbox = project(
+        "d e f g h",
+        &[
+            ("/shared/x.json", ""),
+            ("/conf/y", ""),
+            (
+                "/d/main.tf",
+                "locals {\n  x = fileset(\"${path.module}/../conf\", \"**/*.json\")\n}\n",
+            ),
+            (
+                "/e/main.tf",
+                "locals {\n  x = fileset(\"${path.module}/../conf\", \"*.json\")\n}\n",
+            ),
+            (
+                "/f/stack.tm",
+                "stack {\n  watch = [\"/conf/**/*.json\"]\n}\n",
+            ),
+            (
+                "/g/stack.tm",
+                "stack {\n  watch = [\"/other/**/*.json\"]\n}\n",
+            ),
+            ("/other/y", ""),
+        ],
+    );
+    sandbox.symlink("../shared", "/conf/link");
+    commit(&sandbox);
+    fs::remove_file(sandbox.path("/conf/link")).unwrap();
+    let uncommitted = sandbox.orch("list --changed --base HEAD --why");
+    assert_snapshot!(uncommitted.stdout, @"
+    d  # changed: conf/link (uncommitted, deleted), read by fileset (d/main.tf:2); at or below /
+    f  # changed: conf/link (uncommitted, deleted), watched (f/stack.tm:2); at or below /
+    ");
+    fs::write(sandbox.path("/conf/link"), "").unwrap();
+    let replaced = sandbox.orch("list --changed --base HEAD --why");
+    assert_snapshot!(replaced.stdout, @"
+    d  # changed: conf/link (uncommitted, type changed), read by fileset (d/main.tf:2); at or below /
+    f  # changed: conf/link (uncommitted, type changed), watched (f/stack.tm:2); at or below /
+    ");
+    fs::remove_file(sandbox.path("/conf/link")).unwrap();
+    commit(&sandbox);
+    let committed = sandbox.orch("list --changed --base HEAD~1 --why");
+    assert_snapshot!(committed.stdout, @"
+    d  # changed: conf/link (deleted), read by fileset (d/main.tf:2); at or below /
+    f  # changed: conf/link (deleted), watched (f/stack.tm:2); at or below /
+    ");
+}
