@@ -324,17 +324,23 @@ impl Context {
         })
     }
 
-    /// Refuses another commit than that of a work order.
+    /// Refuses another commit than that of a work order, and other stacks or another order of them.
     pub(super) fn check_commit(&self, order: &WorkOrder) -> Result<()> {
         let here = head(&self.project.root).context("failed to ask git for HEAD")?;
         let graph = digest(&self.project.stacks, &self.references);
-        if order.commit == here && order.graph == graph {
-            return Ok(());
+        if order.commit != here {
+            let then = order.commit.as_deref().unwrap_or("no commit");
+            let problem = format!("the work order was written at {then}, which is not HEAD");
+            return Err(Error::refused(problem)
+                .hint("check out that commit, or start a new pipeline with `orch export`"));
         }
-        let then = order.commit.as_deref().unwrap_or("no commit");
-        let problem = format!("the work order was written at {then}, which is not HEAD");
-        Err(Error::refused(problem)
-            .hint("check out that commit, or start a new pipeline with `orch export`"))
+        if order.graph != graph {
+            let problem = "the stacks or their order have changed since the work order was written";
+            return Err(Error::refused(problem).hint(
+                "revert uncommitted changes of the configuration, or start a new pipeline with `orch export`",
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the turns of a job that may run its command.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::followed::attach;
-use super::{DOCUMENT, applied, done, fails, hook, log, want, with_state, world};
+use super::{DOCUMENT, applied, declare, done, fails, hook, log, want, with_state, world};
 use crate::support::{Repository, wait_until};
 
 /// `/app` runs after `/db` and `/cache`; `/web` stands alone.
@@ -187,12 +187,7 @@ fn jobs_of_a_command_wait_for_what_the_state_lacks() {
     let repository = with_state(&STACKS);
     repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
     repository.commit();
-    done(
-        &repository,
-        "export make -o jobs.mk --work-order order.json --record=apply -- sh ../note",
-    );
-    let text = std::fs::read(repository.path("/order.json")).unwrap();
-    let order: Value = serde_json::from_slice(&text).unwrap();
+    let order = exported_command(&repository);
     fails(
         &repository,
         &job(&order, "/app"),
@@ -208,6 +203,79 @@ fn jobs_of_a_command_wait_for_what_the_state_lacks() {
     assert_eq!(log(&repository), ["db", "cache", "app", "web"]);
     assert_eq!(lock(&repository), Value::Null);
     done(&repository, "finish --work-order order.json");
+}
+
+/// Exports a command that writes the name of its stack into the log, and that the state records.
+fn exported_command(repository: &Repository) -> Value {
+    done(
+        repository,
+        "export make -o jobs.mk --work-order order.json --record=apply -- sh ../note",
+    );
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn job_of_a_command_runs_what_was_applied_from_an_earlier_commit() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    done(&repository, "run --record=apply -- sh ../note");
+    repository.write("/README", "");
+    repository.commit();
+    done(
+        &repository,
+        "run --match cache --record=apply -- sh ../note",
+    );
+    log(&repository);
+    let order = exported_command(&repository);
+    for stack in ["/db", "/cache"] {
+        done(&repository, &job(&order, stack));
+    }
+    assert_eq!(
+        log(&repository),
+        ["db"],
+        "cache was applied from this commit"
+    );
+}
+
+#[test]
+fn job_of_a_command_refuses_another_order_of_its_stacks() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    let order = exported_command(&repository);
+    declare(&repository, "/web", "after = [\"/db\"]");
+    let why = "the stacks or their order have changed since the work order was written";
+    fails(&repository, &job(&order, "/web"), 4, why);
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn job_of_a_command_skips_all_that_runs_after_a_skipped_stack() {
+    let repository = with_state(&[
+        ("/app", "after = [\"/db\"]"),
+        ("/db", "after = [\"/net\"]"),
+        ("/net", ""),
+        ("/web", "after = [\"/net\"]"),
+    ]);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    let order = exported_command(&repository);
+    let both = job_of(&order, "/app");
+    assert_eq!(both, job_of(&order, "/db"), "one job has the chain");
+    assert_ne!(both, job_of(&order, "/net"));
+    let output = fails(
+        &repository,
+        &job(&order, "/db"),
+        1,
+        "/db was skipped: it runs after /net",
+    );
+    assert!(
+        output.contains("/app was skipped: it runs after /db"),
+        "{output}"
+    );
+    assert_eq!(log(&repository), [""; 0]);
 }
 
 #[test]

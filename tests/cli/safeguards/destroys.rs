@@ -151,6 +151,19 @@ fn run_refuses_each_command_that_destroys() {
 }
 
 #[test]
+fn run_knows_that_a_variable_of_the_host_is_removed() {
+    let repository = with_tools(TEAM, false);
+    let removed = "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_apply = unset\n      }\n    }\n  }\n}\n";
+    repository.write("/env.orch.hcl", removed);
+    repository.commit();
+    let output = repository.orch_with("run -q -- ../terraform apply", |command| {
+        command.env("TF_CLI_ARGS_apply", "-destroy");
+    });
+    assert_eq!(output.code(), 0, "{output}");
+    assert_eq!(ran(&repository), "net db app web");
+}
+
+#[test]
 fn run_knows_by_the_state_what_exists() {
     let repository = with_tools(TEAM, true);
     done(&repository, "run -q --match net -- ../terraform apply");
