@@ -9,12 +9,17 @@ use crate::support::Repository;
 
 /// A stack, one that an output of it replaces, and one that the second replaces.
 fn chain(rules: &str) -> Repository {
+    chain_with("", rules)
+}
+
+/// The same, where the second stack has further attributes.
+fn chain_with(attributes: &str, rules: &str) -> Repository {
     let by = |trigger: &str, rules: &str| {
         format!("lifecycle {{\n    replace_triggered_by = [\"{trigger}\"]\n    {rules}\n  }}")
     };
     applied(&[
         ("/net", ""),
-        ("/app", &by("/net#id", rules)),
+        ("/app", &format!("{attributes}\n  {}", by("/net#id", rules))),
         ("/web", &by("/app", "")),
     ])
 }
@@ -111,8 +116,14 @@ fn late_replacements_continue_after_a_failure() {
 
 #[test]
 fn late_replacements_respect_protection() {
-    for rule in ["prevent_destroy = true", "prevent_resource_destroy = true"] {
-        let repository = chain(rule);
+    // The second driver plans nothing, so what a destroy would remove is unknown.
+    for (attributes, rule) in [
+        ("", "prevent_destroy = true"),
+        ("", "prevent_resource_destroy = true"),
+        ("driver = \"unasked\"", "prevent_destroy = true"),
+        ("driver = \"unasked\"", "prevent_resource_destroy = true"),
+    ] {
+        let repository = chain_with(attributes, rule);
         change(&repository, "/net", "2");
         _ = repository.orch(&format!("apply {APPROVED}"));
         let acts = acts(&repository);
