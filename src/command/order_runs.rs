@@ -26,13 +26,16 @@ impl Context {
         };
         let orders = store.orders().map_err(from_store)?;
         let wanted = wanted.map(str::to_ascii_lowercase);
-        let is_wanted = |run: &&String| {
-            let wanted = wanted.as_ref();
-            wanted.is_none_or(|it| run.starts_with(it) || run.ends_with(it))
+        let here = self.runs();
+        let is_wanted = |run: &&String| match (&wanted, &here) {
+            (Some(wanted), _) => run.starts_with(wanted) || run.ends_with(wanted),
+            (None, Some(here)) => !here.is_outdated(run),
+            (None, None) => true,
         };
         for run in orders.iter().filter(is_wanted) {
             // Follow-ups may have run since.
-            if self.done(run).is_none_or(|it| it.policies.is_some()) {
+            let done = here.as_ref().and_then(|here| done(here, run));
+            if done.is_none_or(|it| it.policies.is_some()) {
                 self.fetch_from(&store, run)?;
             }
         }
@@ -47,7 +50,7 @@ impl Context {
     /// If the store cannot be read, or the run cannot be written.
     pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
         match self.results_store()? {
-            Some(_) if self.done(run).is_some() => Ok(true),
+            Some(_) if self.runs().is_some_and(|here| done(&here, run).is_some()) => Ok(true),
             Some(store) => Ok(self.fetch_from(&store, run)?.is_some()),
             None => Ok(false),
         }
@@ -110,17 +113,22 @@ impl Context {
         }
     }
 
-    /// Returns the header of a run all of whose turns have succeeded, as far as this machine knows: then nothing can
-    /// change but the answers of policies, and follow-ups.
-    fn done(&self, run: &str) -> Option<Header> {
+    /// Returns the runs on this machine; `None` if there are none, or they cannot be read.
+    fn runs(&self) -> Option<Runs> {
         let folder = GuardedFolder::find(&self.project.root).ok().flatten()?;
-        let brief = Runs::find(folder).ok()?.brief(run).ok()?;
-        // A replaced stack may only be destroyed while the run is unfinished.
-        let is_done = brief.header.is_of_work_order()
-            && brief.state == RunStatus::Succeeded
-            && brief.counts.succeeded == brief.stacks;
-        is_done.then_some(brief.header)
+        Runs::find(folder).ok()
     }
+}
+
+/// Returns the header of a run all of whose turns have succeeded, as far as this machine knows: then nothing can change
+/// but the answers of policies, and follow-ups.
+fn done(here: &Runs, run: &str) -> Option<Header> {
+    let brief = here.brief(run).ok()?;
+    // A replaced stack may only be destroyed while the run is unfinished.
+    let is_done = brief.header.is_of_work_order()
+        && brief.state == RunStatus::Succeeded
+        && brief.counts.succeeded == brief.stacks;
+    is_done.then_some(brief.header)
 }
 
 fn damaged(run: &str) -> String {

@@ -10,16 +10,13 @@ use tracing::debug;
 
 use crate::folder::{GuardedFolder, Unusable};
 use crate::record::journal::{
-    Header, Journal, JournalError, Liveness, LockHolder, Locking, ProjectLock, RunRecord, Runs,
-    UnreadRun,
+    Header, Journal, JournalError, KEPT_RUNS, Liveness, LockHolder, Locking, ProjectLock,
+    RunRecord, Runs, UnreadRun,
 };
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
 use crate::run::journaled;
 use crate::run::results::{ResultSender, UnsentResult};
-
-/// How many runs are kept; older ones are removed when one begins.
-const KEPT_RUNS: usize = 50;
 
 /// The record of a run in progress, and the other recipients of the lines of its journal.
 #[derive(Debug, Default)]

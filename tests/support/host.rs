@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::sandbox::Sandbox;
+
 /// How long a condition may take that never takes long.
 pub(super) const DEADLINE: Duration = Duration::from_mins(1);
 
@@ -113,4 +115,41 @@ pub(crate) fn at_once(tests: &[fn()]) {
 #[expect(clippy::print_stderr, reason = "the harness shows it to the user")]
 pub(crate) fn skipped(why: impl AsRef<OsStr>) {
     eprintln!("SKIPPED: {}", why.as_ref().display());
+}
+
+/// Returns the files of the project that `orch` opens and whose paths end like this, sorted; `None` if that cannot be
+/// traced here.
+pub(crate) fn opened(sandbox: &Sandbox, arguments: &str, ending: &str) -> Option<Vec<String>> {
+    let trace = sandbox.outside().join("trace");
+    let orch = sandbox.command(arguments);
+    let mut strace = Command::new("strace");
+    let flags = [
+        "-f",
+        "-qq",
+        "-s",
+        "4096",
+        "-e",
+        "trace=open,openat,openat2",
+        "-o",
+    ];
+    strace.args(flags).arg(&trace).arg("--");
+    strace.arg(orch.get_program()).args(orch.get_args());
+    strace.env_clear().current_dir(sandbox.path("/"));
+    for (name, value) in orch.get_envs() {
+        strace.env(name, value.unwrap_or_default());
+    }
+    let has_run = strace.output().is_ok_and(|output| output.status.success());
+    if !has_run {
+        skipped("there is no `strace`, or it may not trace");
+        return None;
+    }
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let root = sandbox.path("");
+    let root = format!("{}/", root.to_string_lossy().trim_end_matches('/'));
+    let paths = trace.lines().filter_map(|line| line.split('"').nth(1));
+    let paths = paths.filter(|path| path.ends_with(ending));
+    let paths = paths.map(|path| path.strip_prefix(&root).unwrap_or(path).to_owned());
+    let mut files: Vec<String> = paths.collect();
+    files.sort_unstable();
+    Some(files)
 }

@@ -23,7 +23,7 @@ pub(crate) use self::bucket::{BucketServer, Dialect, Lost};
 pub(crate) use self::changed::{changed, commit, project, why, why_changed};
 #[cfg(unix)]
 pub(crate) use self::host::ended;
-pub(crate) use self::host::{at_once, orch_program, skipped, wait_until};
+pub(crate) use self::host::{at_once, opened, orch_program, skipped, wait_until};
 pub(crate) use self::output::Output;
 pub(crate) use self::plan_file::{forge_plan, plan_contents};
 pub(crate) use self::record::{is_free, journal, journal_of, run_ids, said};

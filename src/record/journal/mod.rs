@@ -46,7 +46,8 @@ pub use self::record::{
     AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,
 };
 pub use self::runs::{
-    Brief, FindError, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, remove_run, run_folder,
+    Brief, FindError, KEPT_RUNS, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, remove_run,
+    run_folder,
 };
 pub use self::turns::{TurnOutcome, TurnRecord};
 pub use self::whole::WholeRun;

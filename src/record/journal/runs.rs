@@ -1,5 +1,6 @@
 //! All recorded runs of a project.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
@@ -22,6 +23,9 @@ use crate::state::writer::LocalCopy;
 /// Where the runs are, below `.orch`.
 const FOLDER: &str = "runs";
 
+/// How many runs are kept; older ones are removed when one begins.
+pub const KEPT_RUNS: usize = 50;
+
 /// How many runs are read to learn how long stacks took in the past.
 const MAX_PAST: usize = 10;
 
@@ -31,6 +35,17 @@ pub struct Runs {
     ids: Vec<String>,
     /// The same, and those that are about to begin, or never began since their `orch` was killed.
     folders: Vec<String>,
+    /// Read once.
+    follow_ups: OnceCell<FollowUps>,
+}
+
+/// The runs of follow-ups of all work orders.
+#[derive(Default)]
+struct FollowUps {
+    /// By the run of the order, the oldest first.
+    of_orders: HashMap<String, Vec<String>>,
+    /// The runs whose journals cannot be read, each with the reason.
+    unread: Vec<(String, String)>,
 }
 
 /// Whether a run is in progress, that is, whether its `orch` is alive.
@@ -178,6 +193,7 @@ impl Runs {
             folders,
             place,
             folder,
+            follow_ups: OnceCell::new(),
         })
     }
 
@@ -273,23 +289,50 @@ impl Runs {
         if !whole.record.header.is_of_work_order() {
             return Ok(whole);
         }
-        // Oldest first: ids are ordered by start time.
-        for later in self.ids.iter().rev().filter(|later| later.as_str() > id) {
-            let (header, _) = match self
+        let FollowUps { of_orders, unread } = self.follow_ups.get_or_init(|| self.all_follow_ups());
+        let unread = unread.iter().filter(|(later, _)| later.as_str() > id);
+        whole.unread = unread.cloned().collect();
+        for later in of_orders.get(id).into_iter().flatten() {
+            match self
                 .open(later)
                 .map_err(JournalError::from)
-                .and_then(read_ends)
+                .and_then(read_lines)
             {
-                Err(error) if error.is_missing() => continue,
-                ends => ends?,
-            };
-            // A job resumes none.
-            if header.part_of.as_deref() == Some(id) && header.resumes.is_some() {
-                let (header, lines) = read_lines(self.open(later)?)?;
-                whole.add(&header, lines);
+                Ok((header, lines)) => whole.add(&header, lines),
+                Err(error) if error.is_missing() => {}
+                Err(error) => whole.unread.push((later.clone(), error.to_string())),
             }
         }
         Ok(whole)
+    }
+
+    fn all_follow_ups(&self) -> FollowUps {
+        let mut all = FollowUps::default();
+        // Oldest first: ids are ordered by start time.
+        for id in self.ids.iter().rev() {
+            match self
+                .open(id)
+                .map_err(JournalError::from)
+                .and_then(read_ends)
+            {
+                // A job resumes none.
+                Ok((header, _)) if header.resumes.is_some() => {
+                    if let Some(order) = header.part_of {
+                        all.of_orders.entry(order).or_default().push(id.clone());
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if error.is_missing() => {}
+                Err(error) => all.unread.push((id.clone(), error.to_string())),
+            }
+        }
+        all
+    }
+
+    /// Returns whether a run is so old that the next run would remove it.
+    pub fn is_outdated(&self, id: &str) -> bool {
+        let oldest = self.ids.get(KEPT_RUNS - 1);
+        oldest.is_some_and(|oldest| id < oldest.as_str())
     }
 
     /// Reads as much of a journal as a list needs: only both ends if the run has finished.

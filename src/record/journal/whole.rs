@@ -14,6 +14,8 @@ pub struct WholeRun {
     pub record: RunRecord,
     /// The runs of follow-ups, each with the number of its first turn in the record.
     pub follow_ups: Vec<(usize, String)>,
+    /// Later runs that may be follow-ups, but whose journals cannot be read, each with the reason.
+    pub unread: Vec<(String, String)>,
     /// The latest end of its jobs or follow-ups. A killed run has none.
     last_end: Option<Finished>,
     /// How many turns each stack had before each run.
@@ -28,6 +30,7 @@ impl WholeRun {
         WholeRun {
             before: HashMap::from([(record.header.run.clone(), TurnCounts::new())]),
             follow_ups: Vec::new(),
+            unread: Vec::new(),
             last_end: None,
             record,
         }

@@ -12,7 +12,7 @@ use super::job_results::{export, machine, run_of, shared, shown};
 use super::together::HeldUp;
 use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::policies::resumed::kill_behind;
-use crate::support::{Repository, ended, run_ids, wait_until};
+use crate::support::{Repository, ended, opened, run_ids, wait_until};
 
 const SCRIPT: &str = "echo ran $ORCH_STACK_NAME\necho \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
 
@@ -202,6 +202,44 @@ fn finish_leaves_failed_follow_ups_to_the_machine_that_tries_them_again() {
     fs::remove_file(order.join("claim.1.end")).unwrap();
     fails(&repository, FINISH, 1, "has not ended, or was killed");
     assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn runs_show_an_order_although_a_later_journal_cannot_be_read() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    done(&repository, "run -X --no-record -- true");
+    let last = run_ids(&repository).pop().unwrap();
+    repository.write(&format!("/.orch/runs/{last}/journal.jsonl"), "{}\n");
+    let order = run_of(&repository);
+    let output = done(&repository, &format!("runs show {order}"));
+    let why = format!("the journal of run {last}");
+    assert!(output.contains(&why), "{output}");
+    let shown = repository.orch(&format!("runs show {order}")).stdout;
+    assert!(shown.contains("follows /db"), "{shown}");
+    let all = repository.orch("runs list").stdout;
+    let of_order = all.lines().find(|it| it.contains(&order)).unwrap();
+    assert!(of_order.contains("succeeded"), "{all}");
+}
+
+#[test]
+fn runs_list_opens_no_journal_once_for_each_work_order() {
+    let repository = project();
+    for _ in 0..8 {
+        let jobs = export(&repository, "--match /db --no-record -- sh ../script");
+        done(&repository, &jobs["/db"]);
+    }
+    done(&repository, "run -X --no-record -- true");
+    let Some(files) = opened(&repository, "runs list", "journal.jsonl") else {
+        return;
+    };
+    // Not more than a few times each.
+    let n_runs = run_ids(&repository).len();
+    assert!(files.len() <= 4 * n_runs, "{} of {n_runs}", files.len());
 }
 
 #[test]

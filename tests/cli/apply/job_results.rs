@@ -500,3 +500,29 @@ fn results_and_answers_of_policies_are_read_once_from_a_bucket() {
     assert!(server.keys().iter().any(|key| key.ends_with(".evaluated")));
     assert_eq!(n_requests(), of_one);
 }
+
+#[test]
+fn runs_list_does_not_fetch_pruned_work_orders_again() {
+    let repository = shared();
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved");
+    done(&repository, &jobs["/web"]);
+    let order = run_of(&repository);
+    done(&repository, "runs list");
+    let runs = repository.path("/.orch/runs");
+    let newer = |number: usize| format!("ffffffff-ffff-7fff-bfff-{number:012x}");
+    for number in 0..50 {
+        let copied = std::process::Command::new("cp")
+            .arg("-r")
+            .args([runs.join(&order), runs.join(newer(number))])
+            .status();
+        assert!(copied.unwrap().success());
+    }
+    done(&repository, "runs prune");
+    assert!(!runs.join(&order).exists());
+    done(&repository, "runs list");
+    done(&repository, "runs show last");
+    assert!(!runs.join(&order).exists(), "it was fetched");
+    let run = shown(&repository, "", &order);
+    assert_eq!(run["counts"], json!([1, 0, 0, 0]), "{run}");
+}

@@ -1,58 +1,10 @@
 //! Which files are opened.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use super::{NONE, module};
-use crate::support::{Sandbox, commit, skipped};
-
-/// The files of Terraform that `orch` opens, by path.
-fn opened(sandbox: &Sandbox, arguments: &str) -> Option<Vec<String>> {
-    let trace = sandbox.outside().join("trace");
-    let orch = sandbox.command(arguments);
-    let mut strace = Command::new("strace");
-    strace.args([
-        "-f",
-        "-qq",
-        "-s",
-        "4096",
-        "-e",
-        "trace=open,openat,openat2",
-        "-o",
-    ]);
-    strace
-        .arg(&trace)
-        .arg("--")
-        .arg(orch.get_program())
-        .args(orch.get_args());
-    strace.env_clear().current_dir(sandbox.path("/"));
-    for (name, value) in orch.get_envs() {
-        strace.env(name, value.unwrap_or_default());
-    }
-    let has_run = strace.output().is_ok_and(|output| output.status.success());
-    if !has_run {
-        skipped("there is no `strace`, or it may not trace");
-        return None;
-    }
-    let trace = fs::read_to_string(trace).unwrap();
-    let root = format!(
-        "{}/",
-        sandbox.path("").to_string_lossy().trim_end_matches('/')
-    );
-    let paths = trace.lines().filter_map(|line| line.split('"').nth(1));
-    let mut files: Vec<String> = paths
-        .filter(|path| {
-            Path::new(path)
-                .extension()
-                .is_some_and(|ending| ending == "tf")
-        })
-        .map(|path| path.strip_prefix(&root).unwrap_or(path).to_owned())
-        .collect();
-    files.sort_unstable();
-    Some(files)
-}
+use crate::support::{Sandbox, commit, opened};
 
 /// Makes all files older than the index will be: git would read again what is as young.
 fn age(sandbox: &Sandbox) {
@@ -91,14 +43,18 @@ fn inputs_are_opened_once_and_only_if_needed() {
     age(&sandbox);
     commit(&sandbox);
     let list = "list --changed --base HEAD";
-    let Some(files) = opened(&sandbox, list) else {
+    let Some(files) = opened(&sandbox, list, ".tf") else {
         return;
     };
     assert_eq!(files, NONE, "nothing has changed");
     sandbox.write("/x", "changed");
-    assert_eq!(opened(&sandbox, "list").unwrap(), NONE, "nobody asked");
     assert_eq!(
-        opened(&sandbox, list).unwrap(),
+        opened(&sandbox, "list", ".tf").unwrap(),
+        NONE,
+        "nobody asked"
+    );
+    assert_eq!(
+        opened(&sandbox, list, ".tf").unwrap(),
         [
             "m/main.tf",
             "n/main.tf",
@@ -115,12 +71,12 @@ fn inputs_are_opened_once_and_only_if_needed() {
     commit(&sandbox);
     let list = "list --changed --base HEAD~";
     assert_eq!(
-        opened(&sandbox, list).unwrap(),
+        opened(&sandbox, list, ".tf").unwrap(),
         ["m/main.tf", "n/main.tf", "s/main.tf", "t/main.tf", "u/b.tf"]
     );
     sandbox.write("/n/y", "changed");
     assert_eq!(
-        opened(&sandbox, list).unwrap(),
+        opened(&sandbox, list, ".tf").unwrap(),
         ["m/main.tf", "s/main.tf", "t/main.tf", "u/b.tf"]
     );
 }

@@ -210,10 +210,18 @@ fn found(runs: Option<&Runs>, wanted: &str) -> Result<FoundRun> {
         Err(error) => return Err(ProgramError::usage(error.to_string())),
     };
     let WholeRun {
-        record, follow_ups, ..
+        record,
+        follow_ups,
+        unread,
+        ..
     } = runs
         .whole(id)
         .with_context(|| format!("failed to read the journal of run {id}"))?;
+    for (later, why) in unread {
+        console::warning(&format!(
+            "the journal of run {later}, which may be a follow-up of this run, cannot be read: {why}"
+        ));
+    }
     let logs = |run: &str| -> Result<PathBuf> {
         // Something else may occupy the path.
         let folder = runs.logs(run).context("no logs can be read")?;
