@@ -252,6 +252,10 @@ impl Context {
         }
         let results = joined(&[&prefix, RESULTS]);
         let has_results = engine != Engine::Make && self.hands_results_on()?;
+        order.policies.take_if(|_| self.project.policies.is_empty());
+        if engine == Engine::Gitlab && has_results && order.policies.is_some() {
+            return Err(unrepeatable(&order.task));
+        }
         let shape = Shape {
             engine,
             jobs: match (&graph, options.workers) {
@@ -281,7 +285,6 @@ impl Context {
                 self.note_workers(jobs, graph);
             }
         }
-        order.policies.take_if(|_| self.project.policies.is_empty());
         if order.policies.is_some() {
             self.notices
                 .note("`orch finish` runs the follow-ups of policies, after all jobs");
@@ -357,6 +360,18 @@ fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str> {
         return Err(Error::usage(problem).hint(hint));
     }
     Ok(text)
+}
+
+/// Returns the error that an engine would run the follow-ups of policies again.
+fn unrepeatable(task: &OrderedTask) -> Error {
+    let off = match task {
+        OrderedTask::Command { .. } => "set `run = \"off\"` in `config { policies {} }`",
+        OrderedTask::Plan { .. } => "make the plan with `--policies=off`",
+    };
+    Error::refused(
+        "GitLab gives a retried last job no results of its first attempt, so that it would run the follow-ups of policies again",
+    )
+    .hint(format!("keep the state in a bucket, or {off}"))
 }
 
 fn unwritable(error: ExportError) -> Error {

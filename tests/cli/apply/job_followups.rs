@@ -406,6 +406,10 @@ fn finish_runs_follow_ups_without_a_state() {
     repository.write_program("/bin/terraform", &format!("#!/bin/sh\n{SCRIPT}"));
     repository.commit();
     let command = "--match /db --match /app -- ../bin/terraform apply";
+    // A second attempt of the last job gets nothing of the first one.
+    let gitlab = format!("export gitlab -o jobs.yml {command}");
+    let why = "GitLab gives a retried last job no results of its first attempt";
+    fails(&repository, &gitlab, 4, why);
     let jobs = export(&repository, command);
     done(&repository, &jobs["/db"]);
     done(&repository, &jobs["/app"]);
