@@ -1,28 +1,46 @@
 //! The follow-ups of a work order: when its jobs have ended, policies evaluate each result once, and what they ask for
 //! runs on one machine. That run resumes the one of the order.
+//!
+//! A run claims the results that it evaluates. A claim needs the end of the one before it: then all machines continue
+//! the same run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
 
 use super::begin::resume_error;
 use super::workflow::EarlierWorkflow;
-use crate::context::{Context, from_store};
+use crate::context::{Context, from_lock, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
-use crate::exit::ExitStatus;
 use crate::export::{OrderedTask, WorkOrder};
 use crate::folder::GuardedFolder;
 use crate::notice::Notices;
 use crate::printable::{count, printable};
 use crate::project::Project;
-use crate::record::journal::{OnErrorRecord, RunRecord, Runs};
+use crate::record::journal::{OnErrorRecord, RunRecord};
 use crate::record::results::{ClaimEnd, ResultClaim, RunCopy};
 use crate::run::evaluated::TurnState;
 use crate::run::resume::{EarlierRun, ResumedRun};
 use crate::run::workflow::WorkflowTurn;
 use crate::state::backend::Backend;
+use crate::state::lock::{LockError, held_by_other};
 use crate::state::results::{ResultName, StoredClaim};
 
 /// A result: the position of its turn in the work order, and the number of the attempt; 0 if the turn never started.
 type ResultId = (usize, u32);
+
+/// How long a run that has freed the lock may take to send its copy.
+const TIME_TO_SEND: Duration = Duration::from_secs(10);
+
+/// A work order whose jobs have ended.
+#[derive(Clone, Copy)]
+pub struct EndedOrder<'a> {
+    pub order: &'a WorkOrder,
+    /// Whether results are evaluated again whose run was killed.
+    pub retries_killed: bool,
+}
 
 /// The follow-ups of a work order whose jobs have ended.
 pub struct OrderFollowUps {
@@ -42,8 +60,10 @@ pub struct OpenFollowUps {
 /// What a user should know besides.
 #[derive(Debug, Default)]
 pub struct FollowUpRemarks {
-    /// Runs whose follow-ups may be missing, each with what is known of it.
-    incomplete: Vec<String>,
+    /// Runs that were killed, so that their follow-ups may be missing.
+    killed: BTreeSet<String>,
+    /// The last run and its exit status, if that is not a success.
+    failed: Option<(String, u8)>,
     /// How many results are not evaluated before the others of the order have succeeded.
     n_held: usize,
 }
@@ -56,19 +76,15 @@ pub struct Claim {
     results: Vec<ResultId>,
 }
 
-/// What earlier runs have evaluated: the last run for each result, and what is known of its end.
+/// What earlier runs have evaluated.
 struct Claimed {
     n_claims: usize,
-    /// The run of the last claim.
+    /// The claim that has no end, with its run.
+    open: Option<(usize, String)>,
+    /// The last run that has ended, unless one was killed after it. It resumed the one before it.
     last: Option<String>,
-    runs: HashMap<ResultId, ClaimingRun>,
-}
-
-#[derive(Clone)]
-struct ClaimingRun {
-    run: String,
-    /// The exit status; `None` if it has not ended, as far as is known.
-    status: Option<u8>,
+    /// The last run of each result.
+    runs: HashMap<ResultId, String>,
 }
 
 /// The runs of a work order on this machine.
@@ -95,8 +111,17 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// If this is not the commit of the order, the results cannot be read, or another run follows them now.
-    pub fn order_follow_ups(&mut self, order: &WorkOrder) -> Result<Option<OrderFollowUps>> {
+    /// If this is not the commit of the order, the results cannot be read, or another run follows them now, and still
+    /// does after `wait`.
+    pub fn order_follow_ups(
+        &mut self,
+        ended: EndedOrder<'_>,
+        wait: Duration,
+    ) -> Result<Option<OrderFollowUps>> {
+        let EndedOrder {
+            order,
+            retries_killed,
+        } = ended;
         if order.policies.is_none() {
             return Ok(None);
         }
@@ -105,11 +130,18 @@ impl Context {
             return Ok(None);
         };
         // Before the copies of runs: a run sends its copy before its claim ends.
-        let claimed = Claimed::read(&store, &order.run)?;
+        let mut claimed = Claimed::read(&store, &order.run)?;
+        while let Some((number, run)) = &claimed.open {
+            self.end_claim(&store, &order.run, (*number, run), wait)?;
+            claimed = Claimed::read(&store, &order.run)?;
+        }
         let Some(files) = self.fetch_from(&store, &order.run)? else {
             return Ok(None);
         };
-        let runs = OrderRuns::read(&self.project, &order.run, &claimed)?;
+        let runs = OrderRuns::read(&self.project, claimed.last.as_ref().unwrap_or(&order.run))?;
+        if retries_killed {
+            claimed.runs.retain(|_, run| runs.has(run));
+        }
         let mut workflow = runs.workflow(&self.project)?;
         let results = files.latest().results;
         let Unevaluated {
@@ -118,8 +150,10 @@ impl Context {
             n_held,
         } = unevaluated(order, &runs, &workflow, &results, &claimed);
         let is_left = !turns.is_empty() || runs.rest.n_undone() > 0;
+        let killed = claimed.runs.into_values().filter(|run| !runs.has(run));
         let remarks = FollowUpRemarks {
-            incomplete: claimed.doubts(&runs, is_left),
+            killed: killed.collect(),
+            failed: runs.failed().filter(|_| !is_left),
             n_held,
         };
         workflow.earlier.unevaluated = turns;
@@ -140,20 +174,79 @@ impl Context {
     }
 }
 
-impl OrderRuns {
-    fn read(project: &Project, run: &str, claimed: &Claimed) -> Result<Self> {
-        let last = EarlierRun::of_order(&project.root, run).map_err(resume_error)?;
-        let runs = OrderRuns::until(project, last)?;
-        if claimed.last.as_deref().is_none_or(|last| runs.has(last)) {
-            return Ok(runs);
+impl Context {
+    /// Ends the claim of a run that has not ended it, once that run cannot be running.
+    fn end_claim(
+        &mut self,
+        store: &Backend,
+        order: &str,
+        (number, run): (usize, &str),
+        wait: Duration,
+    ) -> Result<()> {
+        let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
+        if folder.is_some_and(|folder| RunCopy::is_here(&folder, run)) {
+            EarlierRun::of_order(&self.project.root, run).map_err(resume_error)?;
+            return self.send_run(store, order, (number, run)).map(drop);
         }
-        // A run on another machine may continue the follow-ups on this one.
-        let jobs = EarlierRun::of_jobs(&project.root, run).map_err(resume_error)?;
-        OrderRuns::until(project, jobs)
+        let begun = Instant::now();
+        let mut free_since = None;
+        while store
+            .claim_end(order, number)
+            .map_err(from_store)?
+            .is_none()
+        {
+            match self.lock_of(run)? {
+                Some(held) if begun.elapsed() >= wait => return Err(from_lock(held)),
+                Some(_) => free_since = None,
+                None if free_since.get_or_insert_with(Instant::now).elapsed() >= TIME_TO_SEND => {
+                    let killed = ClaimEnd::Killed.to_bytes();
+                    let put = store.end_claim(order, number, &killed);
+                    return put.map(drop).map_err(from_store);
+                }
+                None => {}
+            }
+            thread::sleep(TIME_TO_SEND / 20);
+        }
+        Ok(())
     }
 
-    /// Reads the runs up to the last one.
-    fn until(project: &Project, last: EarlierRun) -> Result<Self> {
+    /// Sends a run of this machine that has ended, and ends its claim, unless another machine took it for killed.
+    fn send_run(&self, store: &Backend, order: &str, (number, run): (usize, &str)) -> Result<bool> {
+        let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
+        let end = match folder.filter(|folder| RunCopy::is_here(folder, run)) {
+            Some(folder) => {
+                let copy = RunCopy::read(&folder, run).map_err(Error::external)?;
+                let put = store.put_run(order, run, &copy.to_bytes());
+                put.map_err(from_store)?;
+                ClaimEnd::Sent
+            }
+            None => ClaimEnd::NeverBegan,
+        };
+        let put = store.end_claim(order, number, &end.to_bytes());
+        put.map_err(from_store)
+    }
+
+    /// Returns the error that a run holds the lock of the state, if it does and may be running.
+    fn lock_of(&mut self, run: &str) -> Result<Option<LockError>> {
+        if self.project.settings.state.is_none() {
+            return Ok(None);
+        }
+        let opened = self.opened()?;
+        let lock = opened.read_once()?.lock.filter(|lock| lock.run == run);
+        let held = lock.map(|lock| held_by_other(&opened.backend, lock, None, Timestamp::now()));
+        let held = held.transpose().map_err(from_lock)?;
+        let is_over = |held: &LockError| match held {
+            LockError::Held(held) => held.until_expiry() == Some(Duration::ZERO),
+            _ => false,
+        };
+        Ok(held.filter(|held| !is_over(held)))
+    }
+}
+
+impl OrderRuns {
+    /// Reads the runs of a work order up to the last one: that of its jobs, or of follow-ups.
+    fn read(project: &Project, last: &str) -> Result<Self> {
+        let last = EarlierRun::of_order(&project.root, last).map_err(resume_error)?;
         let rest = ResumedRun::new(&last, &project.stacks, false).map_err(resume_error)?;
         let mut records = last.resumed(&project.root).map_err(resume_error)?;
         // Jobs are run again instead.
@@ -179,6 +272,15 @@ impl OrderRuns {
 
     fn has(&self, run: &str) -> bool {
         self.records.iter().any(|it| it.header.run == run)
+    }
+
+    /// Returns the last run of follow-ups and its exit status, if that is not a success.
+    fn failed(&self) -> Option<(String, u8)> {
+        let [_, .., last] = &self.records[..] else {
+            return None;
+        };
+        let status = last.finished.as_ref()?.status;
+        (![0, 2].contains(&status)).then(|| (last.header.run.clone(), status))
     }
 }
 
@@ -209,7 +311,7 @@ fn unevaluated(
             let attempt = latest.get(&position).map_or(0, |name| name.attempt);
             let result = (position, attempt);
             match claimed.runs.get(&result) {
-                Some(by) if !runs.has(&by.run) => continue,
+                Some(run) if !runs.has(run) => continue,
                 Some(_) => {}
                 None if holds && earlier.turns[position].state == TurnState::Finished => {
                     left.n_held += 1;
@@ -243,53 +345,30 @@ impl Claimed {
     fn read(store: &Backend, order: &str) -> Result<Self> {
         let damaged = || format!("failed to read the results of run {order}");
         let claims = store.claims(order).map_err(from_store)?;
-        let n_claims = claims.len();
-        let mut runs = HashMap::new();
-        let mut last = None;
-        for StoredClaim { claim, end } in claims {
+        let mut claimed = Claimed {
+            n_claims: claims.len(),
+            open: None,
+            last: None,
+            runs: HashMap::new(),
+        };
+        for (number, StoredClaim { claim, end }) in claims.into_iter().enumerate() {
             let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
             let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
-            let end = end.context(damaged())?;
-            if end == Some(ClaimEnd { status: None }) {
-                continue;
-            }
-            let by = ClaimingRun {
-                run,
-                status: end.and_then(|it| it.status),
+            claimed.last = match end.context(damaged())? {
+                Some(ClaimEnd::NeverBegan) => continue,
+                Some(ClaimEnd::Sent) => Some(run.clone()),
+                Some(ClaimEnd::Killed) => None,
+                None => {
+                    claimed.open = Some((number, run));
+                    return Ok(claimed);
+                }
             };
-            last = Some(by.run.clone());
-            runs.extend(results.into_iter().map(|result| (result, by.clone())));
+            let results = results.into_iter();
+            claimed
+                .runs
+                .extend(results.map(|result| (result, run.clone())));
         }
-        Ok(Claimed {
-            n_claims,
-            last,
-            runs,
-        })
-    }
-
-    /// Returns why follow-ups may be missing: of runs on other machines, and if nothing `is_left` here, of the last
-    /// one on this machine.
-    fn doubts(&self, runs: &OrderRuns, is_left: bool) -> Vec<String> {
-        let elsewhere = self.runs.values().filter(|by| !runs.has(&by.run));
-        let mut doubts: BTreeSet<String> = elsewhere.filter_map(ClaimingRun::doubt).collect();
-        if let (false, [_, .., last]) = (is_left, &runs.records[..]) {
-            let status = last.finished.as_ref().map(|finished| finished.status);
-            let run = last.header.run.clone();
-            doubts.extend(ClaimingRun { run, status }.doubt());
-        }
-        doubts.into_iter().collect()
-    }
-}
-
-impl ClaimingRun {
-    /// Returns why follow-ups may be missing, if they may.
-    fn doubt(&self) -> Option<String> {
-        let run = printable(&self.run);
-        match self.status {
-            Some(0 | 2) => None,
-            Some(status) => Some(format!("run {run} exited with {status}")),
-            None => Some(format!("run {run} has not ended, or was killed")),
-        }
+        Ok(claimed)
     }
 }
 
@@ -302,15 +381,23 @@ impl FollowUpRemarks {
                 count(self.n_held, "stack")
             ));
         }
-        for why in &self.incomplete {
-            notices.warning(&format!("follow-ups may be missing: {why}"));
+        for run in &self.killed {
+            let run = printable(run);
+            notices.warning(&format!("follow-ups may be missing: run {run} was killed"));
         }
-        if !self.incomplete.is_empty() {
+        if !self.killed.is_empty() {
             notices.help(
-                "run `orch finish` again on the machine of that run, or look with `orch plan`",
+                "`orch plan` shows what is left; `orch finish --retry-killed` evaluates the policies again, and may run follow-ups twice",
             );
         }
-        !self.incomplete.is_empty()
+        if let Some((run, status)) = &self.failed {
+            let run = printable(run);
+            notices.warning(&format!(
+                "follow-ups may be missing: run {run} exited with {status}"
+            ));
+            notices.help(&format!("`orch runs show {run}` lists them"));
+        }
+        !self.killed.is_empty() || self.failed.is_some()
     }
 }
 
@@ -328,34 +415,17 @@ impl Claim {
         put.map_err(from_store)
     }
 
-    /// Records how the run ended, and sends it to other machines. If it never began, another one may evaluate the results.
+    /// Sends the run to other machines, and ends the claim. If the run never began, another one may evaluate the results.
     ///
     /// # Errors
     ///
-    /// If the store cannot be written.
-    pub fn end(&self, context: &Context, run: &str, status: Option<ExitStatus>) -> Result<()> {
-        let folder = GuardedFolder::find(&context.project.root).map_err(Error::external)?;
-        let runs = folder.clone().map(Runs::find).transpose();
-        // A journal that cannot be read shows that it began.
-        let has_begun = |runs: Runs| {
-            let record = runs.record(run);
-            !record.is_err_and(|error| error.is_missing())
-        };
-        let has_begun = runs.map_err(Error::external)?.is_some_and(has_begun);
-        let folder = folder.filter(|_| has_begun);
-        let status = match (status, folder) {
-            (Some(status), Some(folder)) => {
-                let copy = RunCopy::read(&folder, run).map_err(Error::external)?;
-                let put = self.store.put_run(&self.order, run, &copy.to_bytes());
-                put.map_err(from_store)?;
-                Some(status.number())
-            }
-            // Its end is unknown.
-            (None, Some(_)) => return Ok(()),
-            (_, None) => None,
-        };
-        let end = ClaimEnd { status }.to_bytes();
-        let put = self.store.end_claim(&self.order, self.number, &end);
-        put.map_err(from_store)
+    /// If the store cannot be written, or another machine took the run for killed.
+    pub fn end(&self, context: &Context, run: &str) -> Result<()> {
+        if context.send_run(&self.store, &self.order, (self.number, run))? {
+            return Ok(());
+        }
+        let run = printable(run);
+        let what = format!("another `orch finish` took run {run} for killed");
+        Err(Error::refused(what).hint("`orch plan` shows what is left"))
     }
 }

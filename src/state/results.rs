@@ -225,13 +225,19 @@ impl Backend {
     pub fn claims(&self, run: &str) -> Result<Vec<StoredClaim>, StoreError> {
         let mut claims = Vec::new();
         while let Some(claim) = self.store().get(&self.claim_key(run, claims.len()))? {
-            let end = self.store().get(&self.claim_end_key(run, claims.len()))?;
+            let end = self.claim_end(run, claims.len())?;
             claims.push(StoredClaim {
                 claim: claim.bytes,
-                end: end.map(|end| end.bytes),
+                end,
             });
         }
         Ok(claims)
+    }
+
+    /// Returns how the run of a claim ended, if it has.
+    pub fn claim_end(&self, run: &str, number: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let end = self.store().get(&self.claim_end_key(run, number))?;
+        Ok(end.map(|end| end.bytes))
     }
 
     /// Puts a claim with this number, from 0. Returns whether no one else came first.
@@ -248,11 +254,11 @@ impl Backend {
             .map(drop)
     }
 
-    /// Puts how the run of a claim ended.
-    pub fn end_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Puts how the run of a claim ended. Returns whether no one else has put another end.
+    pub fn end_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<bool, StoreError> {
         let key = self.claim_end_key(run, number);
-        self.swap_bytes(&key, bytes, &PutCondition::Absent)
-            .map(drop)
+        let put = self.swap_bytes(&key, bytes, &PutCondition::Absent)?;
+        Ok(matches!(put, PutOutcome::Done(_)))
     }
 
     fn claim_key(&self, run: &str, number: usize) -> String {

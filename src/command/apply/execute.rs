@@ -206,8 +206,7 @@ impl Apply<'_> {
             return Err(Error::refused(what).hint("run `orch finish` again"));
         }
         let ended = self.prepare_and_run(approved, run, lock, commits, policies);
-        let end = ended.as_ref().ok().map(|(status, _)| *status);
-        let claimed = claim.map(|claim| claim.end(context, run, end)).transpose();
+        let claimed = claim.map(|claim| claim.end(context, run)).transpose();
         let (status, left) = ended?;
         claimed?;
         let are_incomplete = remarks.is_some_and(|it| it.show(&self.notices));

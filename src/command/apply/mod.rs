@@ -21,10 +21,10 @@ pub use self::lock::{HeldLock, before_planning};
 pub use self::part::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::RunTerminal;
 use super::kept_project::KeptProject;
+use super::order_followups::EndedOrder;
 use super::plan::{Planned, Tools};
 use crate::context::{Context, RollbackFlags};
 use crate::error::Result;
-use crate::export::WorkOrder;
 use crate::notice::Notices;
 use crate::path::StackPath;
 use crate::plan::archive::Archive;
@@ -63,7 +63,7 @@ pub struct Apply<'a> {
     /// The part to apply, if this is a job of a work order.
     pub part: Option<&'a PlanPart>,
     /// The work order whose follow-ups run now, instead of the plan: its jobs have ended.
-    pub ended_order: Option<&'a WorkOrder>,
+    pub ended_order: Option<EndedOrder<'a>>,
     /// The project that the jobs of a worker share.
     pub kept: Option<&'a KeptProject>,
     pub approval: Approval,
@@ -104,9 +104,9 @@ impl Apply<'_> {
     }
 
     /// Returns the apply of the follow-ups of a work order, whose jobs have applied the plan.
-    pub fn of_follow_ups<'a>(&'a self, order: &'a WorkOrder) -> Apply<'a> {
+    pub fn of_follow_ups<'a>(&'a self, ended: EndedOrder<'a>) -> Apply<'a> {
         Apply {
-            ended_order: Some(order),
+            ended_order: Some(ended),
             ..self.clone()
         }
     }

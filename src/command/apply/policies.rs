@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::time::Duration;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
@@ -112,8 +113,8 @@ impl Apply<'_> {
             claim: None,
             remarks: FollowUpRemarks::default(),
         };
-        if let Some(order) = self.ended_order {
-            if let Some(follow_ups) = context.order_follow_ups(order)? {
+        if let Some(ended) = self.ended_order {
+            if let Some(follow_ups) = context.order_follow_ups(ended, Duration::ZERO)? {
                 found.remarks = follow_ups.remarks;
                 if let Some(OpenFollowUps {
                     mut workflow,

@@ -194,7 +194,7 @@ impl Apply<'_> {
             base: None,
             policies: followed.map(|it| it.prepared.record.clone()),
             resumes: followed.and_then(|it| it.continued.clone()),
-            part_of: self.ended_order.map(|order| order.run.as_str()),
+            part_of: self.ended_order.map(|it| it.order.run.as_str()),
         };
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,

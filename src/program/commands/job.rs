@@ -13,6 +13,7 @@ use orch::command::apply::{PlanPart, WorkLeft};
 use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
 use orch::command::kept_project::KeptProject;
+use orch::command::order_followups::EndedOrder;
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
 use orch::path::StackPath;
@@ -88,6 +89,12 @@ pub(crate) struct FinishArgs {
     /// How long to wait for the state lock, as in 10m
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
+
+    /// Evaluate policies again whose run was killed
+    ///
+    /// Otherwise, their follow-ups are reported as missing. What the killed run has run may run twice.
+    #[arg(long)]
+    retry_killed: bool,
 
     #[command(flatten)]
     reports: ReportArgs,
@@ -283,6 +290,10 @@ fn chosen(open: &[usize], number: u64) -> Option<usize> {
 pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     let reports = args.reports.check(chdir, None)?.with_step_summary();
+    let ended = EndedOrder {
+        order: &order,
+        retries_killed: args.retry_killed,
+    };
     let jobs = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)?;
     let (status, mut unfinished, followed) = if let Some(jobs) = jobs {
         let part = jobs.part(None);
@@ -290,7 +301,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
             let status = parts.apply(&part)?;
             parts.finish(&part, &order, &jobs.secret)?;
             // It may run a stack again that has failed.
-            let followed = shown_status(parts.follow(&order));
+            let followed = shown_status(parts.follow(ended));
             Ok((status, parts.unfinished(&part)?, followed))
         })?
     } else {
@@ -298,11 +309,11 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
         let recorded = jobs.recorded()?;
         if recorded.is_none() {
-            return finish_unrecorded(&jobs, &reports);
+            return finish_unrecorded(&jobs, ended, &reports);
         }
         let of_jobs = jobs.progress(recorded)?.turns;
         jobs.free(&secret())?;
-        let followed = shown_status(jobs.follow());
+        let followed = shown_status(jobs.follow(ended));
         // A follow-up may have run a stack again that had failed.
         let states = of_jobs.into_iter().zip(jobs.progress(recorded)?.turns);
         let left = order.turns.iter().zip(states);
@@ -331,7 +342,11 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
 }
 
 /// Ends the jobs of a command that the state does not record. Beside the state, it finds their results.
-fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitStatus> {
+fn finish_unrecorded(
+    jobs: &CommandJobs<'_>,
+    ended: EndedOrder<'_>,
+    reports: &Reports,
+) -> Result<ExitStatus> {
     let CommandJobs { chdir, order, .. } = *jobs;
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
@@ -340,7 +355,7 @@ fn finish_unrecorded(jobs: &CommandJobs<'_>, reports: &Reports) -> Result<ExitSt
         return Ok(ExitStatus::Success);
     }
     context.end_order(&order.run)?;
-    let followed = shown_status(jobs.follow());
+    let followed = shown_status(jobs.follow(ended));
     let (run, reported) = match report(chdir, order, reports) {
         Ok((run, reported)) => (run, reported),
         Err(error) => {

@@ -16,11 +16,16 @@ pub struct ResultClaim {
     pub results: Vec<(usize, u32)>,
 }
 
-/// How the run of a claim ended.
+/// How the run of a claim ended. It is written once, so that all machines agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClaimEnd {
-    /// The exit status; `None` if the run never began, so its results are free again.
-    pub status: Option<u8>,
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum ClaimEnd {
+    /// A copy of the run is in the store.
+    Sent,
+    /// It never began, so its results are free again.
+    NeverBegan,
+    /// It was killed, and only its own machine may have its journal: its follow-ups may have run.
+    Killed,
 }
 
 impl ResultClaim {
@@ -45,7 +50,7 @@ impl ResultClaim {
 
 impl ClaimEnd {
     pub fn to_bytes(self) -> Vec<u8> {
-        serde_json::to_vec(&self).expect("it has only a number")
+        serde_json::to_vec(&self).expect("it has only a word")
     }
 
     pub fn parse(bytes: &[u8]) -> Result<Self, ResultError> {

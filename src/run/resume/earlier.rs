@@ -122,23 +122,9 @@ impl EarlierRun {
         })
     }
 
-    /// Finds the run of a work order, whose jobs have ended, or the latest one that runs its
-    /// follow-ups. Fails if it has not ended, or its journal cannot be read.
+    /// Finds a run of a work order: that of its jobs, or one of follow-ups. Fails if it has not
+    /// ended, or its journal cannot be read.
     pub fn of_order(root: &Path, run: &str) -> Result<Self, ResumeError> {
-        let runs = GuardedFolder::find(root)?
-            .map(Runs::find)
-            .transpose()?
-            .ok_or(ResumeError::NoRuns)?;
-        let record = newest(&runs, run, false)?;
-        Ok(EarlierRun {
-            named: None,
-            done: done(&runs, &record)?,
-            record,
-        })
-    }
-
-    /// Finds the run of a work order without its follow-ups. Fails if its journal cannot be read.
-    pub fn of_jobs(root: &Path, run: &str) -> Result<Self, ResumeError> {
         let runs = GuardedFolder::find(root)?
             .map(Runs::find)
             .transpose()?

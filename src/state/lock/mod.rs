@@ -83,7 +83,7 @@ impl Display for LockConflict {
 
 impl LockConflict {
     /// Returns the time until the lock expires without another heartbeat.
-    pub(super) fn until_expiry(&self) -> Option<Duration> {
+    pub fn until_expiry(&self) -> Option<Duration> {
         let expires = self.lock.as_ref()?.expires()?;
         Some(expires.saturating_sub(self.silence?))
     }
@@ -327,7 +327,7 @@ fn held_since(lock: Lock, silence: Option<Duration>, now: Timestamp) -> LockConf
 
 /// Returns the error that another run holds the lock of a document of this age. Fails if the time
 /// of its last heartbeat is unknown.
-pub(super) fn held_by_other(
+pub fn held_by_other(
     backend: &Backend,
     lock: Lock,
     age: Option<Duration>,

@@ -14,7 +14,7 @@ use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::policies::resumed::kill_behind;
 use crate::support::{Repository, ended, opened, run_ids, wait_until};
 
-const SCRIPT: &str = "echo ran $ORCH_STACK_NAME\necho \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
+const SCRIPT: &str = "echo ran $ORCH_STACK_NAME\necho \"$ORCH_STACK_NAME ${ORCH_POLICY-}\" >> $ORCH_ROOT/../log\nwhile [ -e $ORCH_ROOT/../world/hold-$ORCH_STACK_NAME ]; do sleep 0.01; done\n[ ! -e $ORCH_ROOT/../world/no-$ORCH_STACK_NAME ]\n";
 
 /// Asks for `/web` after `/db`, and for `/end` after a failure of `/cache`.
 const NEXT: &str = r#"
@@ -181,27 +181,135 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
     assert_eq!(run["stacks"]["/web"][1].as_array().unwrap().len(), 2);
 }
 
+/// Makes the last run of follow-ups one that was killed, and whose machine is gone: the store does not have its end.
+fn lose(repository: &Repository) {
+    let order = order_in_store(repository);
+    let names = |prefix: &str, suffix: &str| {
+        let files = fs::read_dir(&order).unwrap().map(|it| it.unwrap().path());
+        let files = files.filter(|it| {
+            let name = it.file_name().unwrap().to_string_lossy();
+            name.starts_with(prefix) && name.ends_with(suffix)
+        });
+        files.max().unwrap()
+    };
+    fs::remove_file(names("run.", "")).unwrap();
+    fs::remove_file(names("claim.", ".end")).unwrap();
+}
+
 #[test]
-fn finish_leaves_failed_follow_ups_to_the_machine_that_tries_them_again() {
+fn finish_runs_follow_ups_of_a_killed_run_again_only_if_told() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    breaks(&repository, "cache", true);
+    done(&repository, &jobs["/db"]);
+    fails(&repository, &jobs["/cache"], 1, "");
+    fails(&repository, FINISH, 1, "/web: follows /db");
+    lose(&repository);
+    kill_behind(&repository, |line| line["event"] == "started");
+    log(&repository);
+    // Another machine evaluates only what the killed run has not claimed.
+    breaks(&repository, "cache", false);
+    for stack in ["/cache", "/app"] {
+        done(&repository, &format!("{second} {}", jobs[stack]));
+    }
+    log(&repository);
+    let retry = "`orch finish --retry-killed`";
+    for machine in [&*second, ""] {
+        let output = fails(&repository, &format!("{machine} {FINISH}"), 1, retry);
+        assert!(output.contains("was killed"), "{output}");
+        assert_eq!(log(&repository), [""; 0]);
+    }
+    done(&repository, &format!("{FINISH} --retry-killed"));
+    assert_eq!(log(&repository), ["web next"]);
+    for machine in [&*second, ""] {
+        let again = format!("{machine} {FINISH} --retry-killed");
+        done(&repository, &again);
+        assert_eq!(log(&repository), [""; 0]);
+    }
+}
+
+#[test]
+fn finish_that_died_before_it_began_is_shown_and_can_be_retried() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    lose(&repository);
+    let run = run_ids(&repository).pop().unwrap();
+    fs::remove_dir_all(repository.path(&format!("/.orch/runs/{run}"))).unwrap();
+    log(&repository);
+    let output = fails(&repository, FINISH, 1, "`orch finish --retry-killed`");
+    assert!(
+        output.contains(&format!("run {run} was killed")),
+        "{output}"
+    );
+    assert_eq!(log(&repository), [""; 0]);
+    done(&repository, &format!("{FINISH} --retry-killed"));
+    assert_eq!(log(&repository), ["web next"]);
+}
+
+#[test]
+fn finish_sends_the_run_of_a_killed_one_that_it_continues() {
     let repository = project();
     let jobs = export_command(&repository);
     let second = machine(&repository, "second");
     for stack in ["/db", "/cache", "/app"] {
         done(&repository, &jobs[stack]);
     }
-    breaks(&repository, "web", true);
-    fails(&repository, FINISH, 1, "/web");
-    breaks(&repository, "web", false);
-    done(&repository, &format!("{second} {FINISH}"));
+    done(&repository, FINISH);
+    lose(&repository);
+    kill_behind(&repository, |line| line["event"] == "started");
     log(&repository);
-    // As if the second machine had not ended yet.
-    let order = order_in_store(&repository);
-    let copies = fs::read_dir(&order).unwrap().map(|it| it.unwrap().path());
-    let copies = copies.filter(|it| it.to_string_lossy().contains("/run."));
-    fs::remove_file(copies.max().unwrap()).unwrap();
-    fs::remove_file(order.join("claim.1.end")).unwrap();
-    fails(&repository, FINISH, 1, "has not ended, or was killed");
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), ["web "]);
+    done(&repository, &format!("{second} {FINISH}"));
     assert_eq!(log(&repository), [""; 0]);
+    let order = run_of(&repository);
+    let here = shown(&repository, "", &order);
+    assert_eq!(here["state"], "succeeded", "{here}");
+    assert_eq!(shown(&repository, &second, &order), here);
+}
+
+#[test]
+fn finish_leaves_follow_ups_to_the_run_that_holds_the_lock() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    let second = machine(&repository, "second");
+    let hold = repository.outside().join("world/hold-web");
+    fs::write(&hold, "").unwrap();
+    let mut first = repository.command(FINISH);
+    first.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut first = first.stderr(Stdio::null()).spawn().unwrap();
+    let ran = || fs::read_to_string(repository.outside().join("log")).unwrap_or_default();
+    wait_until("it runs", || ran().contains("web next"));
+    let why = "the state is locked by";
+    fails(&repository, &format!("{second} {FINISH}"), 4, why);
+    fs::remove_file(hold).unwrap();
+    assert!(ended(&mut first).success());
+    done(&repository, &format!("{second} {FINISH}"));
+    assert_eq!(ran().matches("web").count(), 1);
+}
+
+#[test]
+fn finish_writes_follow_ups_into_the_step_summary_once() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    let summary = repository.path("/summary.md");
+    let mut finish = repository.command(FINISH);
+    finish.env("GITHUB_ACTIONS", "true");
+    finish.env("GITHUB_STEP_SUMMARY", &summary);
+    assert!(finish.output().unwrap().status.success());
+    let text = fs::read_to_string(summary).unwrap();
+    assert_eq!(text.matches("| `/web` |").count(), 1, "{text}");
 }
 
 #[test]
@@ -261,7 +369,7 @@ fn finish_sees_claims_after_that_of_a_run_which_never_began() {
     let never_began = claim.replacen("\"run\":\"", "\"run\":\"0", 1);
     assert_ne!(never_began, claim);
     fs::write(order.join("claim.0"), never_began).unwrap();
-    fs::write(order.join("claim.0.end"), r#"{"status":null}"#).unwrap();
+    fs::write(order.join("claim.0.end"), r#"{"end":"never_began"}"#).unwrap();
     let output = done(&repository, &format!("{second} {FINISH}"));
     assert!(!output.contains("follow"), "{output}");
     assert_eq!(log(&repository), [""; 0]);

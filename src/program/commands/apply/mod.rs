@@ -13,6 +13,7 @@ use orch::command::apply::{
     AllowedChanges, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
 };
 use orch::command::kept_project::KeptProject;
+use orch::command::order_followups::EndedOrder;
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
 use orch::export::WorkOrder;
@@ -407,11 +408,11 @@ impl PartsOfFile<'_> {
     }
 
     /// Runs the follow-ups of a work order whose jobs have ended.
-    pub(super) fn follow(&self, order: &WorkOrder) -> Result<ExitStatus> {
-        if order.policies.is_none() {
+    pub(super) fn follow(&self, ended: EndedOrder<'_>) -> Result<ExitStatus> {
+        if ended.order.policies.is_none() {
             return Ok(ExitStatus::Success);
         }
-        let apply = self.whole.of_follow_ups(order);
+        let apply = self.whole.of_follow_ups(ended);
         Ok(apply.execute(Commits::default(), None)?)
     }
 

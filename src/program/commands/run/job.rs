@@ -8,7 +8,7 @@ use std::time::Duration;
 use orch::command::apply::WorkLeft;
 use orch::command::job::{self, OrderProgress, SECRET};
 use orch::command::kept_project::KeptProject;
-use orch::command::order_followups::{OpenFollowUps, OrderFollowUps};
+use orch::command::order_followups::{EndedOrder, OpenFollowUps, OrderFollowUps};
 use orch::command::run::{LockedRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun};
 use orch::context::Context;
 use orch::exit::ExitStatus;
@@ -61,10 +61,11 @@ impl CommandJobs<'_> {
     }
 
     /// Evaluates the policies of all jobs, which have ended, and runs the follow-ups.
-    pub(crate) fn follow(&self) -> Result<ExitStatus> {
+    pub(crate) fn follow(&self, ended: EndedOrder<'_>) -> Result<ExitStatus> {
+        let wait = self.lock_timeout.unwrap_or_default();
         self.with(|context| {
             loop {
-                let found = context.order_follow_ups(self.order)?;
+                let found = context.order_follow_ups(ended, wait)?;
                 let Some(OrderFollowUps { open, remarks }) = found else {
                     return Ok(ExitStatus::Success);
                 };
@@ -102,12 +103,13 @@ impl CommandJobs<'_> {
             Prepared::Nothing(_) => return Ok(Some(ExitStatus::Success)),
         };
         let run = locked.id().to_owned();
-        let reports = args.reports.check(chdir, None)?.with_step_summary();
+        // Later, the step summary shows them with all jobs.
+        let reports = args.reports.check(chdir, None)?;
         if !claim.put(&run)? {
             return Ok(None);
         }
         let ended = execute::execute(chdir, args, context, locked, how, None, &reports);
-        let claimed = claim.end(context, &run, ended.as_ref().ok().copied());
+        let claimed = claim.end(context, &run);
         let status = ended?;
         claimed?;
         Ok(Some(status))
