@@ -11,7 +11,6 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use crate::context::{Context, FoundMove, follow_all};
-use crate::duration;
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
     Engine, ExportError, FORMAT, JobGraph, OrderedOperation, OrderedPolicies, OrderedTask,
@@ -281,8 +280,9 @@ impl Context {
         }
         if let Some(graph) = &graph {
             self.note_jobs(engine, jobs, graph, &order.turns);
-            if engine != Engine::Make && !durations.is_empty() {
-                self.note_workers(jobs, graph);
+            if engine != Engine::Make {
+                let can_share = self.project.settings.state.is_some() && !has_results;
+                self.note_workers(jobs, graph, !durations.is_empty(), can_share);
             }
         }
         if order.policies.is_some() {
@@ -313,15 +313,31 @@ impl Context {
         }
     }
 
-    /// Notes that workers would be much faster, by the durations of earlier runs.
-    fn note_workers(&self, wanted: NonZeroUsize, graph: &JobGraph) {
-        if graph.takes > graph.with_workers * 2 {
-            self.notices.note(&format!(
-                "by the durations of earlier runs, these jobs take about {}, and with `--workers {wanted}` about {}",
-                duration::show(graph.takes),
-                duration::show(graph.with_workers)
-            ));
+    /// Notes that workers would be faster; `can_share` says whether the project has a state that all of them see.
+    fn note_workers(
+        &self,
+        wanted: NonZeroUsize,
+        graph: &JobGraph,
+        are_durations_known: bool,
+        can_share: bool,
+    ) {
+        // What is wanted of jobs.
+        if graph.takes <= graph.with_workers * 13 / 10 {
+            return;
         }
+        let times = graph.takes.as_secs_f64() / graph.with_workers.as_secs_f64();
+        let by = if are_durations_known {
+            "by the durations of earlier runs"
+        } else {
+            "if all stacks take equally long"
+        };
+        let what =
+            format!("{by}, these jobs take {times:.1} times as long as `--workers {wanted}`");
+        self.notices.note(&if can_share {
+            what
+        } else {
+            format!("{what}, which needs a state in a bucket")
+        });
     }
 
     /// Returns the path of the project from the directory of the checkout, and from there that of the directory in which

@@ -1078,3 +1078,40 @@ fn jobs_without_a_marked_root_run_as_the_engine_starts_them() {
         "{ended}"
     );
 }
+
+#[test]
+fn export_notes_that_workers_would_be_faster() {
+    const SIDE: usize = 10;
+    // Each stack runs after two of the row before it, so that no job can be long.
+    let sandbox = Sandbox::layout("");
+    for row in 0..SIDE {
+        for column in 0..SIDE {
+            let before =
+                [column, (column + 1) % SIDE].map(|it| format!("/s{}-{it}", row.max(1) - 1));
+            let after = if row == 0 {
+                "[]".to_owned()
+            } else {
+                format!("{before:?}")
+            };
+            sandbox.write(
+                &format!("/s{row}-{column}/stack.tm"),
+                format!("stack {{\n  after = {after}\n}}\n"),
+            );
+        }
+    }
+    sandbox.write("/root.orch.hcl", "orch {\n  root = true\n}\n");
+    let note = |flags: &str| {
+        let output = sandbox.orch(&format!(
+            "export gitlab --work-order o.json {flags} -- true"
+        ));
+        assert_eq!(output.code(), 0, "{output}");
+        output.stderr
+    };
+    let static_jobs = note("--jobs 10");
+    let expected = "if all stacks take equally long, these jobs take 1.6 times as long as `--workers 10`, which needs a state in a bucket";
+    assert!(static_jobs.contains(expected), "{static_jobs}");
+    for flags in ["--jobs 1", "--workers 10"] {
+        let stderr = note(flags);
+        assert!(!stderr.contains("times as long"), "{stderr}");
+    }
+}
