@@ -190,6 +190,7 @@ impl Context {
         }
         let begun = Instant::now();
         let mut free_since = None;
+        let mut is_noted = false;
         while store
             .claim_end(order, number)
             .map_err(from_store)?
@@ -204,6 +205,12 @@ impl Context {
                     return put.map(drop).map_err(from_store);
                 }
                 None => {}
+            }
+            if !is_noted {
+                let run = printable(run);
+                self.notices
+                    .note(&format!("waiting for the end of run {run}"));
+                is_noted = true;
             }
             thread::sleep(TIME_TO_SEND / 20);
         }
