@@ -62,8 +62,8 @@ pub struct OpenFollowUps {
 pub struct FollowUpRemarks {
     /// Runs that were killed, so that their follow-ups may be missing.
     killed: BTreeSet<String>,
-    /// The last run and its exit status, if that is not a success.
-    failed: Option<(String, u8)>,
+    /// The last run, if it has not succeeded, and its exit status; `None` if it was killed after a policy had failed.
+    failed: Option<(String, Option<u8>)>,
     /// How many results are not evaluated before the others of the order have succeeded.
     n_held: usize,
 }
@@ -153,7 +153,7 @@ impl Context {
         let killed = claimed.runs.into_values().filter(|run| !runs.has(run));
         let remarks = FollowUpRemarks {
             killed: killed.collect(),
-            failed: runs.failed().filter(|_| !is_left),
+            failed: runs.failed(&workflow).filter(|_| !is_left),
             n_held,
         };
         workflow.earlier.unevaluated = turns;
@@ -172,9 +172,7 @@ impl Context {
         });
         Ok(Some(OrderFollowUps { open, remarks }))
     }
-}
 
-impl Context {
     /// Ends the claim of a run that has not ended it, once that run cannot be running.
     fn end_claim(
         &mut self,
@@ -281,13 +279,17 @@ impl OrderRuns {
         self.records.iter().any(|it| it.header.run == run)
     }
 
-    /// Returns the last run of follow-ups and its exit status, if that is not a success.
-    fn failed(&self) -> Option<(String, u8)> {
+    /// Returns the last run of follow-ups, if it has not succeeded, and its exit status.
+    fn failed(&self, workflow: &EarlierWorkflow) -> Option<(String, Option<u8>)> {
         let [_, .., last] = &self.records[..] else {
             return None;
         };
-        let status = last.finished.as_ref()?.status;
-        (![0, 2].contains(&status)).then(|| (last.header.run.clone(), status))
+        let status = last.finished.as_ref().map(|finished| finished.status);
+        let has_failed = match status {
+            Some(status) => ![0, 2].contains(&status),
+            None => workflow.troubled.is_some(),
+        };
+        has_failed.then(|| (last.header.run.clone(), status))
     }
 }
 
@@ -399,9 +401,11 @@ impl FollowUpRemarks {
         }
         if let Some((run, status)) = &self.failed {
             let run = printable(run);
-            notices.warning(&format!(
-                "follow-ups may be missing: run {run} exited with {status}"
-            ));
+            let how = match status {
+                Some(status) => format!("exited with {status}"),
+                None => "was killed after a policy had failed".to_owned(),
+            };
+            notices.warning(&format!("follow-ups may be missing: run {run} {how}"));
             notices.help(&format!("`orch runs show {run}` lists them"));
         }
         !self.killed.is_empty() || self.failed.is_some()

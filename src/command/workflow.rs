@@ -64,7 +64,7 @@ pub(crate) struct EarlierWorkflow {
     pub(crate) runs: Vec<String>,
     pub(crate) earlier: EarlierTurns,
     /// The last of its runs that a policy or a limit has failed.
-    troubled: Option<String>,
+    pub(super) troubled: Option<String>,
     /// Whether the policies may have changed since.
     pub(crate) allows_changed_policies: bool,
 }

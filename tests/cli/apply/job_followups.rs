@@ -685,6 +685,23 @@ fn finish_continues_after_it_was_killed() {
 }
 
 #[test]
+fn finish_applies_follow_ups_of_a_killed_run_again_only_if_told() {
+    let (repository, jobs) = planned("autodeploy = true");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    lose(&repository);
+    fs::remove_file(repository.outside().join("world/web")).unwrap();
+    let second = machine(&repository, "second");
+    fails(&repository, &format!("{second} {FINISH}"), 1, "was killed");
+    assert_eq!(world(&repository, "web"), None);
+    done(&repository, &format!("{second} {FINISH} --retry-killed"));
+    assert_eq!(world(&repository, "web").as_deref(), Some("1"));
+    done(&repository, FINISH);
+}
+
+#[test]
 fn finish_fails_if_a_job_was_killed_before_it_asked_the_policies() {
     let (repository, jobs) = planned("autodeploy = true");
     for stack in ["/db", "/cache", "/app"] {
