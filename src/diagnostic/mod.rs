@@ -72,6 +72,22 @@ impl Diagnostic {
         self
     }
 
+    /// Adds the places of something that is written twice: one, if both are the same.
+    #[must_use]
+    pub fn again(self, second: Span, first: Span) -> Self {
+        let again = self.label(second, "again here");
+        if first == second {
+            return again;
+        }
+        again.label(first, "first here")
+    }
+
+    /// Returns the problem of a path that has more `..` than the project has directories above.
+    pub fn outside_project(written: &str, span: Span) -> Self {
+        let message = format!("`{written}` leads out of the project");
+        Self::error(Code::OutsideProject, message).label(span, "climbs above the project root")
+    }
+
     /// Names the file of a problem that has no place in a text.
     #[must_use]
     pub fn file(mut self, file: ProjectPath) -> Self {

@@ -19,6 +19,38 @@ pub(crate) fn no_labels(block: &Block, problems: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Returns the only label of a block, which is its name; `example` is such a name.
+pub(super) fn name(
+    block: &Block,
+    example: &str,
+    problems: &mut Vec<Diagnostic>,
+) -> Option<Spanned<String>> {
+    let kind = &block.kind.text;
+    let [label] = block.labels.as_slice() else {
+        let message = format!("a `{kind}` block has one label: its name");
+        let span = block.labels.get(1).map_or(block.kind.span, |it| it.span);
+        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
+            .label(span, "in this block")
+            .help(format!("write `{kind} \"{example}\" {{ … }}`"));
+        problems.push(diagnostic);
+        return None;
+    };
+    let (value, span) = (label.text.to_string(), label.span);
+    if !is_name(&value) {
+        let message = format!("`{value}` cannot be the name of a {kind}");
+        let why = "a name has only ASCII letters, digits, `-` and `_`";
+        problems.push(Diagnostic::error(Code::InvalidValue, message).label(span, why));
+        return None;
+    }
+    Some(Spanned { value, span })
+}
+
+/// Returns whether a text has only ASCII letters, digits, `-` and `_`.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !text.is_empty() && text.chars().all(is_allowed)
+}
+
 /// Reports nested blocks in a block that allows only attributes, with this label.
 pub(super) fn no_blocks(block: &Block, label: &str, problems: &mut Vec<Diagnostic>) {
     let inner = block.body.blocks.iter();
@@ -69,6 +101,20 @@ pub(super) fn only_attributes(block: &Block, known: &[&str], problems: &mut Vec<
             problems.push(unknown_attribute(attribute, block, known));
         }
     }
+}
+
+/// As [`only_attributes`], but lists all there are for those that look like none.
+pub(super) fn only_listed(block: &Block, known: &[&str], problems: &mut Vec<Diagnostic>) {
+    for attribute in &block.body.attributes {
+        if !known.contains(&&*attribute.name.text) {
+            problems.push(unlisted_attribute(attribute, block, known));
+        }
+    }
+}
+
+pub(super) fn expr(block: &Block, name: &str) -> Option<Expr> {
+    let attribute = block.body.attribute(name)?;
+    Some(attribute.value.clone())
 }
 
 /// Reports a second block where there can be one.

@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind};
 use crate::project::attempt::block::{SUCCESS_ON_INTERRUPT, exit_codes, flag};
-use crate::project::blocks::{no_blocks, string, unknown_attribute};
+use crate::project::blocks::{name, no_blocks, string, unknown_attribute};
 use crate::source::{Span, Spanned};
 
 pub(crate) const DRIVER: &str = "driver";
@@ -97,8 +97,7 @@ pub(crate) fn read<'a>(
         if let Some(first) = drivers.get(&driver.name.value) {
             let message = format!("the driver `{}` is defined twice", driver.name.value);
             let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-                .label(driver.name.span, "again here")
-                .label(first.name.span, "first here");
+                .again(driver.name.span, first.name.span);
             problems.push(diagnostic.help("remove or rename one of them"));
             continue;
         }
@@ -116,35 +115,16 @@ pub(crate) fn misplaced(block: &Block) -> Diagnostic {
 }
 
 fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
-    let [label] = block.labels.as_slice() else {
-        let message = "a `driver` block has one label: its name";
-        let span = block.labels.get(1).map_or(block.kind.span, |it| it.span);
-        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
-            .label(span, "in this block")
-            .help("write `driver \"make\" { … }`");
-        problems.push(diagnostic);
-        return None;
-    };
-    let name = label.text.to_string();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let problem = if name.is_empty() || !name.chars().all(is_name) {
-        Some("a name has only ASCII letters, digits, `-` and `_`")
-    } else if name == NONE {
-        Some("the driver `none` does nothing")
-    } else {
-        None
-    };
-    if let Some(problem) = problem {
-        let message = format!("`{name}` cannot be the name of a driver");
-        problems.push(Diagnostic::error(Code::InvalidValue, message).label(label.span, problem));
+    let name = name(block, "make", problems)?;
+    if name.value == NONE {
+        let message = "`none` cannot be the name of a driver";
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        problems.push(diagnostic.label(name.span, "the driver `none` does nothing"));
         return None;
     }
     no_blocks(block, "a driver has only attributes", problems);
     let mut driver = DriverBlock {
-        name: Spanned {
-            value: name,
-            span: label.span,
-        },
+        name,
         commands: BTreeMap::new(),
         initialized: None,
         changes_on_exit: None,
@@ -160,7 +140,7 @@ fn one(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<DriverBlock> {
     if is_new && !is_written(DriverStep::Apply) {
         let message = format!("the driver `{}` has no `apply`", driver.name.value);
         let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
-            .label(label.span, "`apply` is missing")
+            .label(driver.name.span, "`apply` is missing")
             .help("write the command as a list of words: `apply = [\"make\", \"apply\"]`");
         problems.push(diagnostic);
     }

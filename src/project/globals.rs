@@ -243,9 +243,7 @@ pub(super) fn set_twice(definition: &GlobalDefinition, first: Span) -> Diagnosti
         None => "on the command line",
     };
     let message = format!("`{}` is set twice {place}", definition.name());
-    Diagnostic::error(Code::DuplicateDefinition, message)
-        .label(definition.span, "again here")
-        .label(first, "first here")
+    Diagnostic::error(Code::DuplicateDefinition, message).again(definition.span, first)
 }
 
 fn definitions_of(

@@ -134,16 +134,8 @@ impl ImportResolver<'_> {
         };
         let base = importer.parent().unwrap_or_else(ProjectPath::root);
         let Ok(path) = base.resolve(&source) else {
-            let diagnostic = Diagnostic::error(
-                Code::OutsideProject,
-                format!("`{source}` leads out of the project"),
-            )
-            .label(span, "climbs above the project root");
-            self.problem(
-                diagnostic
-                    .help("import files inside the project; a leading `/` is the project root"),
-            );
-            return;
+            let help = "import files inside the project; a leading `/` is the project root";
+            return self.problem(Diagnostic::outside_project(&source, span).help(help));
         };
         if is_pattern(&source) {
             // Braces are ordinary characters here.
@@ -277,12 +269,7 @@ impl ImportResolver<'_> {
                 Code::DuplicateEntry,
                 format!("`{path}` is imported twice into `{}`", import.directory),
             )
-            .label(span, "again here");
-            let diagnostic = if first == span {
-                diagnostic
-            } else {
-                diagnostic.label(first, "first here")
-            };
+            .again(span, first);
             self.problem(
                 diagnostic.help("remove one of the imports; imports must not form a loop"),
             );

@@ -12,7 +12,7 @@ use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::blocks::{
-    elements, misplaced_block, string, unknown_attribute, value, wrong_type,
+    elements, is_name, misplaced_block, string, unknown_attribute, value, wrong_type,
 };
 use crate::source::Spanned;
 
@@ -88,29 +88,16 @@ pub(crate) fn read(
         let diagnostic = misplaced_block(inner, block, "a policy has no blocks");
         problems.push(diagnostic.help(format!("attributes are: {}", ATTRIBUTES.join(", "))));
     }
-    let mut policy = PolicyBlock {
-        name: Spanned {
-            value: String::new(),
-            span: block.kind.span,
-        },
-        file: Spanned {
-            value: ProjectPath::root(),
-            span: block.kind.span,
-        },
-        attach: None,
-        directory: directory.clone(),
-        on_error: OnPolicyError::Fail,
-        timeout: TIMEOUT,
-    };
-    let mut file = None;
+    let (mut file, mut attach) = (None, None);
+    let (mut on_error, mut limit) = (OnPolicyError::Fail, TIMEOUT);
     for attribute in &block.body.attributes {
         match &*attribute.name.text {
             "file" => file = rego_file(attribute, directory, problems),
-            "attach" => policy.attach = strings(attribute, problems),
+            "attach" => attach = strings(attribute, problems),
             "on_error" => {
                 let written = text(attribute, problems).map(|text| text.value);
                 match written.as_deref() {
-                    Some("ignore") => policy.on_error = OnPolicyError::Ignore,
+                    Some("ignore") => on_error = OnPolicyError::Ignore,
                     Some("fail") | None => {}
                     Some(_) => problems.push(invalid(
                         attribute,
@@ -127,7 +114,7 @@ pub(crate) fn read(
                             "`timeout` must be longer than zero",
                             "this allows no time at all",
                         )),
-                        Ok(timeout) => policy.timeout = timeout,
+                        Ok(timeout) => limit = timeout,
                         Err(problem) => problems.push(
                             invalid(attribute, "`timeout` must be a duration", &problem)
                                 .help("write it with units: `\"500ms\"`, `\"5s\"`, `\"1m\"`"),
@@ -144,9 +131,14 @@ pub(crate) fn read(
         problems
             .push(diagnostic.help("write the path of a Rego file: `file = \"policies/….rego\"`"));
     }
-    policy.name = name?;
-    policy.file = file?;
-    Some(policy)
+    Some(PolicyBlock {
+        name: name?,
+        file: file?,
+        attach,
+        directory: directory.clone(),
+        on_error,
+        timeout: limit,
+    })
 }
 
 /// Takes the policies of all directories, in the order of their places, and returns them by name. Those that have the name
@@ -169,8 +161,7 @@ pub(crate) fn by_name(
                 .help("import it in one of them, and name its stacks in `attach`")
         } else {
             diagnostic
-                .label(policy.name.span, "again here")
-                .label(first.name.span, "first here")
+                .again(policy.name.span, first.name.span)
                 .help("rename one of them")
         });
     }
@@ -236,10 +227,7 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
     let [kind, name] = &block.labels[..] else {
         let message = "a `policy` block has two labels: its kind and its name";
         let diagnostic = Diagnostic::error(Code::InvalidValue, message);
-        let span = block
-            .labels
-            .get(2)
-            .map_or(block.kind.span, |label| label.span);
+        let span = block.labels.get(2).map_or(block.kind.span, |it| it.span);
         let label = format!("there are {}", block.labels.len());
         problems.push(diagnostic.label(span, label).help(help));
         return None;
@@ -251,9 +239,8 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
         problems.push(diagnostic.help(help));
         return None;
     }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let text = &*name.text;
-    if text.is_empty() || text.len() > MAX_NAME || !text.chars().all(allowed) {
+    if text.len() > MAX_NAME || !is_name(text) {
         let message = format!("`{text}` cannot be the name of a policy");
         let label = format!(
             "a name has at most {MAX_NAME} characters, all ASCII letters, digits, `-` or `_`"
@@ -262,10 +249,8 @@ fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>
         problems.push(diagnostic.label(name.span, label));
         return None;
     }
-    Some(Spanned {
-        value: text.to_owned(),
-        span: name.span,
-    })
+    let (value, span) = (text.to_owned(), name.span);
+    Some(Spanned { value, span })
 }
 
 fn rego_file(
@@ -283,9 +268,7 @@ fn rego_file(
         return None;
     }
     let Ok(path) = directory.resolve(&value) else {
-        let message = format!("`{value}` leads out of the project");
-        let diagnostic = Diagnostic::error(Code::OutsideProject, message)
-            .label(span, "climbs above the project root");
+        let diagnostic = Diagnostic::outside_project(&value, span);
         problems.push(diagnostic.help("a leading `/` is the project root"));
         return None;
     };
@@ -306,10 +289,10 @@ fn strings(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Vec<
     let mut strings = Vec::new();
     for (span, item) in elements(&attribute.value, items) {
         match item {
-            Value::String(text) => strings.push(Spanned {
-                value: text.to_string(),
-                span,
-            }),
+            Value::String(text) => {
+                let value = text.to_string();
+                strings.push(Spanned { value, span });
+            }
             other => problems.push(wrong_type(attribute, span, "a list of strings", other)),
         }
     }

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::{Block, Expr};
 use crate::printable::command_line;
-use crate::project::blocks::{no_blocks, no_labels, unknown_block, unlisted_attribute};
+use crate::project::blocks::{expr, no_blocks, no_labels, only_listed, unknown_block};
 use crate::project::config::LetDefinition;
 use crate::source::Span;
 
@@ -83,8 +83,7 @@ pub(super) fn read<'b>(
                     script.title()
                 );
                 let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-                    .label(script.keyword, "again here")
-                    .label(first.keyword, "first here");
+                    .again(script.keyword, first.keyword);
                 problems.push(diagnostic.help("rename one of them, or merge their jobs"));
             }
         }
@@ -94,11 +93,7 @@ pub(super) fn read<'b>(
 
 fn read_script(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<ScriptBlock> {
     let n_before = problems.len();
-    for attribute in &block.body.attributes {
-        if !SCRIPT_ATTRIBUTES.contains(&&*attribute.name.text) {
-            problems.push(unlisted_attribute(attribute, block, &SCRIPT_ATTRIBUTES));
-        }
-    }
+    only_listed(block, &SCRIPT_ATTRIBUTES, problems);
     let mut lets = Vec::new();
     let mut jobs = Vec::new();
     let mut has_job = false;
@@ -146,11 +141,6 @@ fn read_script(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<ScriptBl
     })
 }
 
-fn expr(block: &Block, name: &str) -> Option<Expr> {
-    let attribute = block.body.attribute(name);
-    attribute.map(|attribute| attribute.value.clone())
-}
-
 fn read_lets(block: &Block, lets: &mut Vec<LetDefinition>, problems: &mut Vec<Diagnostic>) {
     no_labels(block, problems);
     no_blocks(block, "`lets` has only attributes", problems);
@@ -164,8 +154,7 @@ fn read_lets(block: &Block, lets: &mut Vec<LetDefinition>, problems: &mut Vec<Di
             Some(first) => {
                 let message = format!("`let.{}` is set twice in one script", name.text);
                 let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-                    .label(name.span, "again here")
-                    .label(first.name.span, "first here");
+                    .again(name.span, first.name.span);
                 problems.push(diagnostic.help("remove one of them"));
             }
         }
@@ -175,11 +164,7 @@ fn read_lets(block: &Block, lets: &mut Vec<LetDefinition>, problems: &mut Vec<Di
 fn read_job(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<ScriptJob> {
     no_labels(block, problems);
     no_blocks(block, "`job` has only attributes", problems);
-    for attribute in &block.body.attributes {
-        if !JOB_ATTRIBUTES.contains(&&*attribute.name.text) {
-            problems.push(unlisted_attribute(attribute, block, &JOB_ATTRIBUTES));
-        }
-    }
+    only_listed(block, &JOB_ATTRIBUTES, problems);
     let place = |name| block.body.attribute(name).map(|it| it.name.span);
     let commands = match (expr(block, "command"), expr(block, "commands")) {
         (Some(one), None) => JobCommands::One(one),

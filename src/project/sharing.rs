@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block, Expr, ExprKind, TraversalStepKind, is_identifier};
 use crate::language::value::Value;
-use crate::project::blocks::{elements, no_blocks, string, unlisted_attribute, value, wrong_type};
+use crate::project::blocks::{elements, expr, no_blocks, only_listed, string, value, wrong_type};
 use crate::source::{Span, Spanned};
 
 pub(crate) const INPUT: &str = "input";
@@ -113,11 +113,7 @@ impl Shape {
     fn check(&self, block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
         let kind = self.kind;
         no_blocks(block, &format!("`{kind}` has only attributes"), problems);
-        for attribute in &block.body.attributes {
-            if !self.known.contains(&&*attribute.name.text) {
-                problems.push(unlisted_attribute(attribute, block, self.known));
-            }
-        }
+        only_listed(block, self.known, problems);
         let missing = self.required.iter();
         let missing = missing.filter(|name| block.body.attribute(name).is_none());
         let missing: Vec<Diagnostic> = missing
@@ -131,10 +127,7 @@ impl Shape {
         problems.extend(missing);
         let [label] = &block.labels[..] else {
             let message = format!("`{kind}` has one label, its name");
-            let span = block
-                .labels
-                .get(1)
-                .map_or(block.kind.span, |label| label.span);
+            let span = block.labels.get(1).map_or(block.kind.span, |it| it.span);
             let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
                 .label(span, format!("there are {}", block.labels.len()));
             problems.push(diagnostic.help(format!("write `{}`", self.example)));
@@ -173,10 +166,7 @@ fn read_input(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<InputBloc
         problems.push(diagnostic.label(name.span, label));
         return None;
     }
-    let expr = |name: &str| {
-        let attribute = block.body.attribute(name);
-        attribute.map(|attribute| attribute.value.clone())
-    };
+    let expr = |name| expr(block, name);
     Some(InputBlock {
         name,
         backend: expr("backend")?,
@@ -264,7 +254,6 @@ fn command(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Vec<
 fn twice(first: &Spanned<String>, second: &Spanned<String>, kind: &str) -> Diagnostic {
     let message = format!("the {kind} `{}` is defined twice", second.value);
     Diagnostic::error(Code::DuplicateDefinition, message)
-        .label(second.span, "again here")
-        .label(first.span, "first here")
+        .again(second.span, first.span)
         .help("rename one of them")
 }

@@ -165,9 +165,7 @@ fn named(
     }
     let (written, key) = KeyFilter::split(&entry.value);
     let Ok(path) = policy.directory.resolve(written) else {
-        let message = format!("`{}` leads out of the project", entry.value);
-        let diagnostic = Diagnostic::error(Code::OutsideProject, message)
-            .label(entry.span, "climbs above the project root");
+        let diagnostic = Diagnostic::outside_project(&entry.value, entry.span);
         problems.push(diagnostic.help("a leading `/` is the project root"));
         return Vec::new();
     };

@@ -144,28 +144,35 @@ impl Backend {
             version,
             age,
         } = object;
-        let address = self.address();
-        match Document::parse(&bytes) {
-            Ok(document) => Ok(ReadDocument {
-                document,
-                bytes,
-                version,
-                age,
-            }),
-            Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
-            Err(why @ Unreadable::Damaged(_)) => {
+        let document = Document::parse(&bytes).map_err(|why| {
+            self.unusable(&self.key(), why, || {
                 // Without a list of backups, the damage is still the error to report.
-                let newest = self
-                    .backups()
-                    .ok()
-                    .and_then(|serials| serials.last().copied());
-                let backup = newest.map(|serial| self.store.address(&self.backup_key(serial)));
-                Err(BackendReadError::Damaged {
-                    address,
-                    why,
-                    backup,
-                })
-            }
+                let serial = *self.backups().ok()?.last()?;
+                Some(self.store.address(&self.backup_key(serial)))
+            })
+        })?;
+        Ok(ReadDocument {
+            document,
+            bytes,
+            version,
+            age,
+        })
+    }
+
+    fn unusable(
+        &self,
+        key: &str,
+        why: Unreadable,
+        backup: impl FnOnce() -> Option<String>,
+    ) -> BackendReadError {
+        let address = self.store.address(key);
+        match why {
+            Unreadable::Newer(_) => BackendReadError::Newer { address, why },
+            Unreadable::Damaged(_) => BackendReadError::Damaged {
+                address,
+                why,
+                backup: backup(),
+            },
         }
     }
 
@@ -179,16 +186,9 @@ impl Backend {
         let Some(object) = self.store.get(&key)? else {
             return Ok(None);
         };
-        let address = self.store.address(&key);
-        match RunChanges::parse(&object.bytes) {
-            Ok(record) => Ok(Some((record, object.age))),
-            Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
-            Err(why) => Err(BackendReadError::Damaged {
-                address,
-                why,
-                backup: None,
-            }),
-        }
+        let record = RunChanges::parse(&object.bytes);
+        let record = record.map_err(|why| self.unusable(&key, why, || None))?;
+        Ok(Some((record, object.age)))
     }
 
     pub(super) fn record_address(&self, run: &str) -> String {
@@ -226,16 +226,9 @@ impl Backend {
         let Some(object) = self.store.get(&key)? else {
             return Ok(None);
         };
-        let address = self.store.address(&key);
-        match Document::parse(&object.bytes) {
-            Ok(document) => Ok(Some(document)),
-            Err(why @ Unreadable::Newer(_)) => Err(BackendReadError::Newer { address, why }),
-            Err(why) => Err(BackendReadError::Damaged {
-                address,
-                why,
-                backup: None,
-            }),
-        }
+        let document = Document::parse(&object.bytes);
+        let document = document.map_err(|why| self.unusable(&key, why, || None))?;
+        Ok(Some(document))
     }
 
     pub(super) fn keeps_no_backups(&self) -> bool {

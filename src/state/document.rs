@@ -23,6 +23,9 @@ pub(super) const MAX_SERIAL: u64 = 1_000_000_000_000_000;
 /// The serial of entries that are not merged into the document yet.
 pub const UNMERGED: u64 = 0;
 
+/// A placeholder for the serial that a part of an earlier turn of the run has by now.
+const KEPT: u64 = u64::MAX;
+
 /// The mode of stacks that are only read.
 pub const READ: &str = "read";
 
@@ -366,53 +369,72 @@ impl Entry {
 
     /// Sets the serial of unmerged parts.
     fn number(&mut self, serial: u64) {
-        if let Some(applied) = &mut self.applied
-            && applied.serial == UNMERGED
-        {
-            applied.serial = serial;
+        let attempts = self.serials_mut().into_iter().flatten();
+        let unmerged = attempts.filter(|own| **own == UNMERGED);
+        unmerged.for_each(|own| *own = serial);
+        let writes = self.writes_mut().into_iter().flatten();
+        let unmerged = writes.filter(|own| **own == UNMERGED);
+        unmerged.for_each(|own| *own = serial);
+    }
+
+    /// Returns the entry as a later turn of the run sees it, without the serials, which it cannot know.
+    #[must_use]
+    pub fn as_kept(&self) -> Entry {
+        let mut kept = self.clone();
+        kept.number(KEPT);
+        kept
+    }
+
+    /// Sets the serials of parts that an earlier turn recorded.
+    pub(super) fn keep_serials(&mut self, current: Option<&Entry>) {
+        self.replace_serials(KEPT, current);
+    }
+
+    /// Replaces a placeholder by the serials of an entry that may be the same one, merged.
+    fn replace_serials(&mut self, placeholder: u64, merged: Option<&Entry>) {
+        let merged = merged.map(|it| (it.serials(), it.writes()));
+        let (serials, writes) = merged.unwrap_or_default();
+        for (own, merged) in self.serials_mut().into_iter().zip(serials) {
+            if let Some(own) = own.filter(|own| **own == placeholder) {
+                *own = merged.unwrap_or(UNMERGED);
+            }
         }
-        if let Some(last) = &mut self.last
-            && last.serial == UNMERGED
-        {
-            last.serial = serial;
-        }
-        self.refreshed.iter_mut().for_each(|it| it.number(serial));
-        for write in self.writes_mut().into_iter().flatten() {
-            if *write == UNMERGED {
-                *write = serial;
+        for (own, merged) in self.writes_mut().into_iter().zip(writes) {
+            if *own == Some(placeholder) {
+                *own = merged;
             }
         }
     }
 
-    /// Returns the serials in the entry, besides those of its attempts.
-    pub(super) fn writes(&self) -> [Option<u64>; 3] {
+    /// Returns the serials of its attempts.
+    fn serials(&self) -> [Option<u64>; 3] {
+        [
+            self.applied.as_ref().map(|it| it.serial),
+            self.last.as_ref().map(|it| it.serial),
+            self.refreshed.as_ref().map(|it| it.serial),
+        ]
+    }
+
+    fn serials_mut(&mut self) -> [Option<&mut u64>; 3] {
+        [
+            self.applied.as_mut().map(|it| &mut it.serial),
+            self.last.as_mut().map(|it| &mut it.serial),
+            self.refreshed.as_mut().map(|it| &mut it.serial),
+        ]
+    }
+
+    /// Returns the other serials in the entry.
+    fn writes(&self) -> [Option<u64>; 3] {
         [self.changed, self.modified, self.made]
     }
 
-    /// Returns the same, to be changed.
-    pub(super) fn writes_mut(&mut self) -> [&mut Option<u64>; 3] {
+    fn writes_mut(&mut self) -> [&mut Option<u64>; 3] {
         [&mut self.changed, &mut self.modified, &mut self.made]
     }
 
     /// Sets the serials of unmerged parts from an entry that may be the same one, merged.
     pub(super) fn number_like(&mut self, merged: &Entry) {
-        if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied)
-            && applied.serial == UNMERGED
-        {
-            applied.serial = like.serial;
-        }
-        if let (Some(last), Some(like)) = (&mut self.last, &merged.last)
-            && last.serial == UNMERGED
-        {
-            last.serial = like.serial;
-        }
-        let refreshed = self.refreshed.iter_mut().zip(&merged.refreshed);
-        refreshed.for_each(|(it, like)| it.number(like.serial));
-        for (write, like) in self.writes_mut().into_iter().zip(merged.writes()) {
-            if *write == Some(UNMERGED) {
-                *write = like;
-            }
-        }
+        self.replace_serials(UNMERGED, Some(merged));
         if let (Some(applied), Some(like)) = (&mut self.applied, &merged.applied) {
             applied.triggered_by.clone_from(&like.triggered_by);
         }

@@ -15,7 +15,6 @@ pub mod edit;
 mod generations;
 pub mod heartbeat;
 mod holder;
-mod kept;
 mod keys;
 mod lease;
 pub mod lock;

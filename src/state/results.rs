@@ -140,6 +140,12 @@ impl Backend {
         self.put_next(run, name, STARTED, bytes)
     }
 
+    /// Puts an object if there is none. Returns whether there was none.
+    fn put_new(&self, key: &str, bytes: &[u8]) -> Result<bool, StoreError> {
+        let put = self.swap_bytes(key, bytes, &PutCondition::Absent)?;
+        Ok(matches!(put, PutOutcome::Done(_)))
+    }
+
     fn put_next(
         &self,
         run: &str,
@@ -149,10 +155,10 @@ impl Backend {
     ) -> Result<u32, StoreError> {
         loop {
             let key = format!("{}{}", self.results_prefix(run), name.with(ending));
-            match self.swap_bytes(&key, bytes, &PutCondition::Absent)? {
-                PutOutcome::Done(_) => return Ok(name.attempt),
-                PutOutcome::Refused(_) => name.attempt += 1,
+            if self.put_new(&key, bytes)? {
+                return Ok(name.attempt);
             }
+            name.attempt += 1;
         }
     }
 
@@ -177,8 +183,7 @@ impl Backend {
 
     /// Puts the description of the run of a work order, if it has none. Returns whether it is new.
     pub fn put_order(&self, run: &str, bytes: &[u8]) -> Result<bool, StoreError> {
-        let put = self.swap_bytes(&self.order_key(run), bytes, &PutCondition::Absent)?;
-        Ok(matches!(put, PutOutcome::Done(_)))
+        self.put_new(&self.order_key(run), bytes)
     }
 
     /// Returns the runs of work orders that have results, the oldest first.
@@ -210,15 +215,13 @@ impl Backend {
     /// Puts the answers of policies to a result.
     pub fn put_answers(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<(), StoreError> {
         let key = format!("{}{}", self.results_prefix(run), name.with(EVALUATED));
-        self.swap_bytes(&key, bytes, &PutCondition::Absent)
-            .map(drop)
+        self.put_new(&key, bytes).map(drop)
     }
 
     /// Marks a work order as ended. Only one without the lock of the state needs that.
     pub fn put_end(&self, run: &str) -> Result<(), StoreError> {
         let key = format!("{}{END}", self.results_prefix(run));
-        self.swap_bytes(&key, b"{}", &PutCondition::Absent)
-            .map(drop)
+        self.put_new(&key, b"{}").map(drop)
     }
 
     /// Returns the claims on results of a work order, the first one first.
@@ -242,23 +245,18 @@ impl Backend {
 
     /// Puts a claim with this number, from 0. Returns whether no one else came first.
     pub fn put_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<bool, StoreError> {
-        let key = self.claim_key(run, number);
-        let put = self.swap_bytes(&key, bytes, &PutCondition::Absent)?;
-        Ok(matches!(put, PutOutcome::Done(_)))
+        self.put_new(&self.claim_key(run, number), bytes)
     }
 
     /// Puts the copy of a run of follow-ups.
     pub fn put_run(&self, order: &str, run: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let key = format!("{}{RUN}{run}", self.results_prefix(order));
-        self.swap_bytes(&key, bytes, &PutCondition::Absent)
-            .map(drop)
+        self.put_new(&key, bytes).map(drop)
     }
 
     /// Puts how the run of a claim ended. Returns whether no one else has put another end.
     pub fn end_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<bool, StoreError> {
-        let key = self.claim_end_key(run, number);
-        let put = self.swap_bytes(&key, bytes, &PutCondition::Absent)?;
-        Ok(matches!(put, PutOutcome::Done(_)))
+        self.put_new(&self.claim_end_key(run, number), bytes)
     }
 
     fn claim_key(&self, run: &str, number: usize) -> String {

@@ -204,8 +204,7 @@ impl ConfigReader<'_> {
                 );
                 self.problems.push(
                     diagnostic
-                        .label(attribute.name.span, "again here")
-                        .label(first, "first here")
+                        .again(attribute.name.span, first)
                         .help("remove one of them"),
                 );
             }

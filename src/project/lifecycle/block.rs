@@ -376,11 +376,8 @@ impl<'a> LifecycleReader<'a> {
             }
             if let Some(first) = triggers.iter().find(|first| first.value == value) {
                 let message = format!("`{text}` occurs twice in `replace_triggered_by`");
-                let mut diagnostic =
-                    Diagnostic::error(Code::DuplicateEntry, message).label(span, "again here");
-                if first.span != span {
-                    diagnostic = diagnostic.label(first.span, "first here");
-                }
+                let diagnostic =
+                    Diagnostic::error(Code::DuplicateEntry, message).again(span, first.span);
                 problems.push(diagnostic.help("remove one of them"));
                 continue;
             }
@@ -448,8 +445,7 @@ fn unknown_block(inner: &Block, block: &Block) -> Diagnostic {
 fn twice(attribute: &Attribute, first: Span) -> Diagnostic {
     let message = format!("`{}` is set twice", attribute.name.text);
     Diagnostic::error(Code::DuplicateDefinition, message)
-        .label(attribute.name.span, "again here")
-        .label(first, "first here")
+        .again(attribute.name.span, first)
         .help("remove one of them")
 }
 

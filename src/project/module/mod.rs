@@ -15,7 +15,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block};
 use crate::path::ProjectPath;
-use crate::project::blocks::{no_blocks, string, unknown_attribute, value, wrong_type};
+use crate::project::blocks::{name, no_blocks, string, unknown_attribute, value, wrong_type};
 use crate::source::{Span, Spanned};
 use crate::version::parse_version;
 
@@ -97,8 +97,7 @@ pub(crate) fn by_name(
             Entry::Occupied(first) => {
                 let message = format!("the module `{}` is defined twice", block.name.value);
                 let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-                    .label(block.name.span, "again here")
-                    .label(first.get().name.span, "first here");
+                    .again(block.name.span, first.get().name.span);
                 problems.push(diagnostic.help("remove or rename one of them"));
             }
         }
@@ -112,7 +111,7 @@ pub(crate) fn read(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<ModuleBlock> {
     let before = problems.len();
-    let name = name(block, problems);
+    let name = name(block, "vpc", problems);
     no_blocks(block, "a module has only attributes", problems);
     for attribute in &block.body.attributes {
         let written = &*attribute.name.text;
@@ -145,30 +144,6 @@ pub(crate) fn read(
         span: block.kind.span,
     };
     (problems.len() == before).then_some(module)
-}
-
-fn name(block: &Block, problems: &mut Vec<Diagnostic>) -> Option<Spanned<String>> {
-    let [label] = block.labels.as_slice() else {
-        let message = "a `module` block has one label: its name";
-        let span = block.labels.get(1).map_or(block.kind.span, |it| it.span);
-        let diagnostic = Diagnostic::error(Code::UnexpectedLabel, message)
-            .label(span, "in this block")
-            .help("write `module \"vpc\" { … }`");
-        problems.push(diagnostic);
-        return None;
-    };
-    let name = label.text.to_string();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if name.is_empty() || !name.chars().all(is_name) {
-        let message = format!("`{name}` cannot be the name of a module");
-        let why = "a name has only ASCII letters, digits, `-` and `_`";
-        problems.push(Diagnostic::error(Code::InvalidValue, message).label(label.span, why));
-        return None;
-    }
-    Some(Spanned {
-        value: name,
-        span: label.span,
-    })
 }
 
 fn required(
@@ -223,9 +198,7 @@ fn source(
     }
     let value = if is_path {
         let Ok(path) = directory.resolve(&value) else {
-            let message = format!("`{value}` leads out of the project");
-            let diagnostic = Diagnostic::error(Code::OutsideProject, message)
-                .label(span, "climbs above the project root");
+            let diagnostic = Diagnostic::outside_project(&value, span);
             problems.push(diagnostic.help("a leading `/` is the project root"));
             return None;
         };
@@ -264,12 +237,8 @@ fn labels_of(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Vec<Strin
     let texts = items.map(|items| items.iter().map(|item| item.as_str().map(str::to_owned)));
     let labels: Option<Vec<String>> = texts.and_then(Iterator::collect);
     labels.unwrap_or_else(|| {
-        problems.push(wrong_type(
-            attribute,
-            attribute.value.span,
-            "a list of strings",
-            &found,
-        ));
+        let span = attribute.value.span;
+        problems.push(wrong_type(attribute, span, "a list of strings", &found));
         Vec::new()
     })
 }

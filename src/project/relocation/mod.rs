@@ -113,13 +113,8 @@ fn located(
         return Err(Box::new(wrong.help(ALL_BELOW)));
     }
     let Ok(resolved) = directory.resolve(path) else {
-        let message = format!("`{written}` leads out of the project");
-        let wrong = wrong(
-            Code::OutsideProject,
-            message,
-            "climbs above the project root",
-        );
-        return Err(Box::new(wrong.help("a leading `/` is the project root")));
+        let outside = Diagnostic::outside_project(written, span);
+        return Err(Box::new(outside.help("a leading `/` is the project root")));
     };
     let value = match key {
         Some(KeyFilter::One(key)) => StackPath::instance(resolved, key),

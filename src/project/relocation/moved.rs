@@ -175,9 +175,8 @@ fn once_each(
             continue;
         };
         let message = format!("two `{MOVED}` blocks have `{name} = \"{}\"`", end.value);
-        let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-            .label(end.span, "again here")
-            .label(*first, "first here");
+        let diagnostic =
+            Diagnostic::error(Code::DuplicateDefinition, message).again(end.span, *first);
         problems.push(diagnostic.help("remove one of the blocks"));
     }
 }

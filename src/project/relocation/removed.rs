@@ -41,15 +41,13 @@ pub struct RemovedBlock {
 impl RemovedBlock {
     /// Returns whether another block is equal, at any place.
     pub fn says_the_same(&self, other: &RemovedBlock) -> bool {
-        let rule = |block: &RemovedBlock| block.prevent_destroy.as_ref().map(|rule| rule.value);
-        let resources = |block: &RemovedBlock| {
-            let rule = block.prevent_resource_destroy.as_ref();
-            rule.map(|rule| rule.value.clone())
-        };
-        self.from.value == other.from.value
-            && self.destroy == other.destroy
-            && rule(self) == rule(other)
-            && resources(self) == resources(other)
+        fn said(block: &RemovedBlock) -> impl PartialEq {
+            let stack = block.prevent_destroy.as_ref().map(|rule| rule.value);
+            let resources = block.prevent_resource_destroy.as_ref();
+            let resources = resources.map(|rule| &rule.value);
+            (&block.from.value, block.destroy, stack, resources)
+        }
+        said(self) == said(other)
     }
 }
 
@@ -76,8 +74,7 @@ impl RemovedBlocks {
                 Entry::Occupied(first) => {
                     let message = format!("`{}` is removed twice", block.from.value);
                     let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-                        .label(block.from.span, "again here")
-                        .label(first.get().from.span, "first here");
+                        .again(block.from.span, first.get().from.span);
                     problems.push(diagnostic.help("remove one of the blocks"));
                 }
             }
@@ -192,18 +189,11 @@ pub(crate) fn read(
 }
 
 fn rule(attribute: &Attribute, problems: &mut Vec<Diagnostic>) -> Option<Spanned<bool>> {
+    let span = attribute.value.span;
     match value(&attribute.value, &KIND.place, problems)? {
-        Value::Bool(value) => Some(Spanned {
-            value,
-            span: attribute.value.span,
-        }),
+        Value::Bool(value) => Some(Spanned { value, span }),
         other => {
-            problems.push(wrong_type(
-                attribute,
-                attribute.value.span,
-                "`true` or `false`",
-                &other,
-            ));
+            problems.push(wrong_type(attribute, span, "`true` or `false`", &other));
             None
         }
     }

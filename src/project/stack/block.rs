@@ -11,7 +11,7 @@ use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::{ProjectPath, StackPath};
 use crate::project::attempt::{self, AttemptSettings};
-use crate::project::blocks::{elements, misplaced_block, only_attributes, twice, value};
+use crate::project::blocks::{elements, is_name, misplaced_block, only_attributes, twice, value};
 use crate::project::discover::SourceTree;
 use crate::project::lifecycle::Lifecycle;
 use crate::project::lifecycle::block::{BlockPlace, LIFECYCLE, LifecycleReader};
@@ -305,12 +305,8 @@ fn flag(attribute: &Attribute, names: &BlockNames, problems: &mut Vec<Diagnostic
         Some(Value::Bool(flag)) => flag,
         None | Some(Value::Null) => false,
         Some(other) => {
-            problems.push(wrong_type(
-                attribute,
-                attribute.value.span,
-                Wanted::Bool,
-                &other,
-            ));
+            let span = attribute.value.span;
+            problems.push(wrong_type(attribute, span, Wanted::Bool, &other));
             false
         }
     }
@@ -344,13 +340,7 @@ fn strings(
                 attribute.name.text,
                 index + 1
             );
-            let diagnostic =
-                Diagnostic::error(Code::DuplicateEntry, message).label(span, "again here");
-            let diagnostic = if first == span {
-                diagnostic
-            } else {
-                diagnostic.label(first, "first here")
-            };
+            let diagnostic = Diagnostic::error(Code::DuplicateEntry, message).again(span, first);
             problems.push(diagnostic.help("remove one of them"));
             continue;
         }
@@ -364,8 +354,7 @@ fn strings(
 }
 
 fn check_id(id: &Spanned<String>, problems: &mut Vec<Diagnostic>) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    let problem = if !id.value.chars().all(allowed) {
+    let problem = if !is_name(&id.value) {
         "an id has only ASCII letters, digits, `-` and `_`".to_owned()
     } else if id.value.len() > MAX_ID {
         format!(

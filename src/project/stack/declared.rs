@@ -81,8 +81,7 @@ fn merged(shared: &Block, own: &Block, problems: &mut Vec<Diagnostic>) -> Block 
         };
         let message = format!("`{name}` is set in both `stack` blocks of this directory");
         let diagnostic = Diagnostic::error(Code::DuplicateDefinition, message)
-            .label(attribute.name.span, "again here")
-            .label(first.name.span, "first here");
+            .again(attribute.name.span, first.name.span);
         problems.push(diagnostic.help("remove one of them"));
     }
     block.body.blocks.extend(own.body.blocks.iter().cloned());

@@ -79,8 +79,7 @@ impl Keys {
             let diagnostic = if first == span {
                 diagnostic.label(span, "two of its elements are the same")
             } else {
-                let diagnostic = diagnostic.label(span, "again here");
-                diagnostic.label(first, "first here")
+                diagnostic.again(span, first)
             };
             problems.push(diagnostic.help("each key makes one stack: remove one of them"));
             return;

@@ -82,10 +82,8 @@ pub(super) fn watched(
 }
 
 fn leaves_project(entry: &Spanned<String>) -> Diagnostic {
-    let message = format!("`{}` leads out of the project", entry.value);
-    let diagnostic = Diagnostic::error(Code::OutsideProject, message)
-        .label(entry.span, "climbs above the project root");
-    diagnostic.help("watch files inside the project; a leading `/` is the project root")
+    Diagnostic::outside_project(&entry.value, entry.span)
+        .help("watch files inside the project; a leading `/` is the project root")
 }
 
 /// Returns a warning for each entry of `watch` that names nothing that exists.

@@ -14,9 +14,7 @@ impl Stacks {
         span: Span,
     ) -> Result<StackIndex, Diagnostic> {
         let Ok(named) = self.written(directory, written) else {
-            let message = format!("`{written}` leads out of the project");
-            return Err(Diagnostic::error(Code::OutsideProject, message)
-                .label(span, "climbs above the project root")
+            return Err(Diagnostic::outside_project(written, span)
                 .help("name a stack of the project; a leading `/` is the project root"));
         };
         if let Some(stack) = named.only() {
@@ -32,11 +30,8 @@ impl Stacks {
                 wrong(message, "no stack has this path").did_you_mean(written, known)
             }
             Some(first) => {
-                let key = self[first]
-                    .path
-                    .key()
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
+                let key = self[first].path.key();
+                let key = key.map(ToString::to_string).unwrap_or_default();
                 let message = format!("`{written}` matches several instances");
                 let help = format!("name one of them: `stacks[\"{written}[\\\"{key}\\\"]\"]`");
                 wrong(message, "this needs one of them").help(help)

@@ -252,11 +252,7 @@ impl ReferenceResolver<'_> {
     ) -> Option<ReferenceTarget> {
         let (written, key) = self.split_key(stack, &entry.value);
         let Ok(path) = stack.path.directory().resolve(written) else {
-            let diagnostic = Diagnostic::error(
-                Code::OutsideProject,
-                format!("`{}` leads out of the project", entry.value),
-            )
-            .label(entry.span, "climbs above the project root");
+            let diagnostic = Diagnostic::outside_project(&entry.value, entry.span);
             let help = "name a directory inside the project; a leading `/` is the project root";
             self.problems.push(diagnostic.help(help));
             return None;

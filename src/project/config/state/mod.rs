@@ -141,8 +141,7 @@ impl StateBlock {
                     let message = format!("`config.state.{path}` is set twice in this directory");
                     problems.push(
                         Diagnostic::error(Code::DuplicateDefinition, message)
-                            .label(attribute.name.span, "again here")
-                            .label(first.name.span, "first here")
+                            .again(attribute.name.span, first.name.span)
                             .help("remove one of them"),
                     );
                 }

@@ -234,8 +234,7 @@ pub(super) fn patterns(values: &mut Values<'_>, lists: &[RecordKind]) -> RecordP
                 let message = format!("the pattern `{}` is in two lists", pattern.text);
                 values.problems.push(
                     Diagnostic::error(Code::Conflict, message)
-                        .label(written.span, "again here")
-                        .label(*first, "first here")
+                        .again(written.span, *first)
                         .help("remove it from one of the lists"),
                 );
                 continue;
