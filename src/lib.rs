@@ -43,7 +43,7 @@
 //!
 //! | floor | what it does |
 //! | --- | --- |
-//! | [`exit`], [`error`], [`duration`], `on_disk`, [`folder`], [`printable`], [`path`], [`pattern`], [`source`], [`version`], [`diagnostic`], [`notice`] | leaves: exit statuses, errors that end a command, times, files, the folder `.orch`, names made safe to show, paths, positions, problems, what a command has to say |
+//! | [`exit`], [`error`], [`duration`], [`ascii`], `on_disk`, [`folder`], [`printable`], [`path`], [`pattern`], [`source`], [`version`], [`diagnostic`], [`notice`] | leaves: exit statuses, errors that end a command, times, bytes as text, files, the folder `.orch`, names made safe to show, paths, positions, problems, what a command has to say |
 //! | [`policy`] | what a Rego file answers, in a process of its own |
 //! | [`language`] | text to syntax, expressions to values |
 //! | [`project`] | files to configuration, configuration to stacks |
@@ -67,6 +67,7 @@
 //! The program itself (command line, terminal, exit status) is the other target of the package, and
 //! stands above all of them.
 
+pub mod ascii;
 pub mod author;
 pub mod change;
 pub mod command;

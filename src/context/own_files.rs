@@ -11,6 +11,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::ascii::hex;
 use crate::git::{ChangedFile, FileState};
 
 /// How the comment at the end of a saved plan begins.
@@ -84,10 +85,7 @@ pub(crate) fn seal_of(bytes: &[u8]) -> Option<&str> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().fold(String::new(), |digits, byte| {
-        digits + &format!("{byte:02x}")
-    })
+    hex(&Sha256::digest(bytes))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::ascii::hex;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
@@ -15,9 +16,7 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    let hash = hasher.finalize();
-    let digits = hash.iter().map(|byte| format!("{byte:02x}"));
-    digits.take(16).collect()
+    hex(&hasher.finalize()[..16])
 }
 
 /// Returns a digest of a value, independent of white space, the order of keys, escapes in strings and the form of

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CommitId, GitError, Repository, repository_path};
+use crate::ascii::hex;
 use crate::path::ProjectPath;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -221,14 +222,14 @@ fn children(node: &Node, tree: &[u8], id_bytes: usize, search: &Search<'_>) -> V
         };
         if let Some(&below) = below {
             if is_tree {
-                found.push(Child::Tree(below, hexadecimal(id)));
+                found.push(Child::Tree(below, hex(id)));
             } else if !is_file {
                 found.push(Child::Opaque(below));
             }
         }
         if node.is_wanted && !is_tree && (search.reads)(name) {
             found.push(if is_file {
-                Child::File(hexadecimal(id))
+                Child::File(hex(id))
             } else {
                 Child::Unknown
             });
@@ -300,14 +301,6 @@ impl<'t> Entries<'t> {
         self.rest = &self.rest[end + 1 + self.id_bytes..];
         Some(entry)
     }
-}
-
-fn hexadecimal(id: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = id.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits
-        .map(|digit| char::from(DIGITS[usize::from(digit)]))
-        .collect()
 }
 
 /// The visited trees, each for a node. Its subtrees come after it.

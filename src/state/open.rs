@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::backend::Backend;
 use super::holder::HolderFile;
 use super::store::{FolderLocation, LocalStore, StoreError};
+use crate::ascii::hex;
 use crate::folder;
 use crate::project::config::{BackendConfig, DEFAULT_NAMESPACE, LocalBackend, StateConfig};
 
@@ -27,11 +28,8 @@ pub fn open(config: &StateConfig, root: &Path) -> Result<Backend, StoreError> {
     let base = key.clone().unwrap_or_else(own_key);
     let backend = Backend::new(store, base, config.backups);
     let digest = Sha256::digest(backend.address());
-    let digits = digest.iter().take(8).fold(String::new(), |digits, byte| {
-        digits + &format!("{byte:02x}")
-    });
     let place = FolderLocation::Own(root.to_owned());
-    let holder = HolderFile::new(place, format!("state/{digits}.holder"));
+    let holder = HolderFile::new(place, format!("state/{}.holder", hex(&digest[..8])));
     Ok(backend.with_holder(holder))
 }
 

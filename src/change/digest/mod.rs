@@ -20,7 +20,6 @@ mod present;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use petgraph::algo::kosaraju_scc;
@@ -40,6 +39,7 @@ use super::files::ChangedFiles;
 use super::ignored::IgnoreLists;
 use super::inputs::{InputGraph, InputNode, InputProblems, Tree, each_root_read, place_read};
 use super::named::{named, reads};
+use crate::ascii::hex;
 use crate::git::{ChangedFile, Repository};
 use crate::path::ProjectPath;
 use crate::project::discover::Listing;
@@ -451,16 +451,9 @@ fn all_of(parts: &BTreeMap<String, PartDigest>) -> PartDigest {
 }
 
 fn prefixed(part: &PartDigest) -> String {
-    format!("sha256:{}", hexadecimal(&part.hash))
+    format!("sha256:{}", hex(&part.hash))
 }
 
 fn short(part: &PartDigest) -> String {
-    hexadecimal(&part.hash[..4])
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&part.hash[..4])
 }

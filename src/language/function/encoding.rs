@@ -8,6 +8,7 @@ use flate2::{Compression, GzBuilder};
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Function, base64, charset, csv, json, yaml};
+use crate::ascii::query_encoded;
 use crate::language::value::{Value, normal};
 
 pub(super) static FUNCTIONS: &[Function] = functions! {
@@ -40,7 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
         r#"textencodebase64("Hi", "UTF-16LE")"# => r#""SABpAA==""#;
     /// Returns a string, escaped for use in the query of a URL.
     urlencode(str: string) -> string
-        = Eager(|arguments| Ok(Value::string(url_encoded(arguments.text(0))))),
+        = Eager(|arguments| Ok(Value::string(query_encoded(arguments.text(0))))),
         r#"urlencode("Hello World!")"# => r#""Hello+World%21""#;
     /// Returns the value that YAML text represents. The text must be a single document.
     yamldecode(src: string) -> any = Eager(yaml::decode),
@@ -106,18 +107,4 @@ fn encode_text(arguments: &Arguments) -> Result<Value, FunctionError> {
         FunctionError::Argument(0, problem)
     })?;
     Ok(Value::string(STANDARD.encode(bytes)))
-}
-
-fn url_encoded(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            b' ' => encoded.push('+'),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }

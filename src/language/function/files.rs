@@ -2,7 +2,6 @@
 //!
 //! Paths are text with `/` between their names on every platform.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -13,6 +12,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::Function;
 use super::arguments::{Arguments, FunctionError};
+use crate::ascii::hex;
 use crate::language::value::Value;
 
 pub(super) static FUNCTIONS: &[Function] = functions! {
@@ -47,23 +47,23 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
     fileexists(path: string) -> bool = Eager(fileexists),
         r#"fileexists("hello.txt")"# => "true";
     /// Returns the MD5 digest of a file in hexadecimal.
-    filemd5(path: string) -> string = Eager(|arguments| digest::<Md5>(arguments, in_hexadecimal)),
+    filemd5(path: string) -> string = Eager(|arguments| digest::<Md5>(arguments, hex)),
         r#"filemd5("hello.txt")"# => r#""e134ced312b3511d88943d57ccd70c83""#;
     /// Returns the files below a directory that match a pattern, relative to the directory. `*`
     /// matches within a name, `**` matches across directories, and `{a,b}` matches either.
     fileset(path: string, pattern: string) -> set(string) = Eager(fileset),
         r#"fileset(".", "*.txt")"# => r#"["hello.txt"]"#;
     /// Returns the SHA-1 digest of a file in hexadecimal.
-    filesha1(path: string) -> string = Eager(|arguments| digest::<Sha1>(arguments, in_hexadecimal)),
+    filesha1(path: string) -> string = Eager(|arguments| digest::<Sha1>(arguments, hex)),
         r#"filesha1("hello.txt")"# => r#""a8d191538209e335154750d2df575b9ddfb16fc7""#;
     /// Returns the SHA-256 digest of a file in hexadecimal.
     filesha256(path: string) -> string
-        = Eager(|arguments| digest::<Sha256>(arguments, in_hexadecimal)),
+        = Eager(|arguments| digest::<Sha256>(arguments, hex)),
         r#"filesha256("hello.txt")"#
             => r#""b22b009134622b6508d756f1062455d71a7026594eacb0badf81f4f677929ebe""#;
     /// Returns the SHA-512 digest of a file in hexadecimal.
     filesha512(path: string) -> string
-        = Eager(|arguments| digest::<Sha512>(arguments, in_hexadecimal)),
+        = Eager(|arguments| digest::<Sha512>(arguments, hex)),
         r#"filesha512("hello.txt")"#
             => r#""eb22d991d6d86641d95e01a804025fc210491286a30f3114dd1469c7457c03e807506f5615bc9065f47a6ee2208364f643837f2298738b4f5c53797124f41f60""#;
     /// Returns a path with a leading `~` replaced by the home directory.
@@ -118,13 +118,6 @@ fn digest<D: Digest>(
 
 fn in_base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
-}
-
-fn in_hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn fileexists(arguments: &Arguments) -> Result<Value, FunctionError> {

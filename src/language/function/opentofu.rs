@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Function, FunctionContext};
+use crate::ascii::query_decoded;
 use crate::language::evaluate::{Call, EvalResult};
 use crate::language::value::Value;
 
@@ -102,28 +103,9 @@ fn issensitive(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
 }
 
 fn urldecode(arguments: &Arguments) -> Result<Value, FunctionError> {
-    let mut decoded = Vec::with_capacity(arguments.text(0).len());
-    let mut rest = arguments.text(0).as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        decoded.push(match first {
-            b'+' => b' ',
-            b'%' => {
-                let digits = after.split_at_checked(2);
-                let byte = digits.and_then(|(digits, after)| {
-                    rest = after;
-                    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
-                    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
-                });
-                byte.ok_or_else(|| {
-                    let problem = "a `%` in it is not followed by two hexadecimal digits";
-                    FunctionError::Argument(0, problem.to_owned())
-                })?
-            }
-            byte => *byte,
-        });
-    }
-    let text = String::from_utf8(decoded)
-        .map_err(|_| FunctionError::Argument(0, "the decoded text is not UTF-8".to_owned()));
-    Ok(Value::string(text?))
+    let wrong = |problem: &str| FunctionError::Argument(0, problem.to_owned());
+    let decoded = query_decoded(arguments.text(0))
+        .ok_or_else(|| wrong("a `%` in it is not followed by two hexadecimal digits"))?;
+    let text = String::from_utf8(decoded).map_err(|_| wrong("the decoded text is not UTF-8"))?;
+    Ok(Value::string(text))
 }

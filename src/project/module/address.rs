@@ -2,6 +2,7 @@
 //!
 //! This module looks nothing up.
 
+use crate::ascii::from_hex;
 use std::borrow::Cow;
 
 /// The registry of addresses without a host.
@@ -164,23 +165,10 @@ fn decoded(value: &str) -> Cow<'_, str> {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|digits| {
-            let digits = digits.iter().map(|&digit| char::from(digit).to_digit(16));
-            let [high, low] = digits.collect::<Option<Vec<u32>>>()?[..] else {
-                return None;
-            };
-            u8::try_from(high * 16 + low).ok()
-        });
-        match code {
-            Some(code) if first == b'%' => {
-                bytes.push(code);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
+        let escaped = Some(after).filter(|_| first == b'%').and_then(from_hex);
+        let (byte, after) = escaped.unwrap_or((first, after));
+        bytes.push(byte);
+        rest = after;
     }
     String::from_utf8(bytes).map_or(Cow::Borrowed(value), Cow::Owned)
 }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::{PutCondition, PutError, Store, StoreError, StoreFailure, StoredObject, Version};
+use crate::ascii::hex;
 use crate::folder::{GuardedFolder, Unusable, failed};
 
 /// Objects in a folder of this machine. A key is the path of a file in it.
@@ -120,12 +121,8 @@ impl LocalStore {
 }
 
 fn version(bytes: &[u8]) -> Version {
-    let digest = Sha256::digest(bytes);
-    let digits = digest.iter().fold(String::new(), |digits, byte| {
-        digits + &format!("{byte:02x}")
-    });
     Version {
-        tag: Some(digits),
+        tag: Some(hex(&Sha256::digest(bytes))),
         number: None,
     }
 }

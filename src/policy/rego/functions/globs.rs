@@ -84,7 +84,6 @@ fn escaped(character: char) -> String {
     regex::escape(character.encode_utf8(&mut [0; 4]))
 }
 
-/// The function `glob.quote_meta`.
 pub(super) fn quote_meta(arguments: &[Value]) -> Option<Value> {
     let mut quoted = String::new();
     for character in arguments[0].as_string().ok()?.chars() {

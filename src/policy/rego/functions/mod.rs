@@ -15,11 +15,11 @@ mod versions;
 mod written;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use anyhow::Result;
 use regorus::{Engine, Value};
 
+use crate::ascii::hex;
 use crate::policy::Dialect;
 
 type Function = fn(&[Value]) -> Option<Value>;
@@ -210,14 +210,6 @@ fn hmac<D: sha2::Digest>(arguments: &[Value], n_block: usize) -> Option<Value> {
     let inner = D::digest([&padded(0x36), text].concat());
     let outer = D::digest([&padded(0x5c)[..], &inner].concat());
     Some(hex(&outer).into())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 fn set_diff(arguments: &[Value]) -> Option<Value> {

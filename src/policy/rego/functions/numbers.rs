@@ -245,7 +245,6 @@ pub(super) fn product(numbers: &[&Value]) -> Option<Value> {
     product.value(FEWER)
 }
 
-/// The function `abs`.
 pub(super) fn abs(arguments: &[Value]) -> Option<Value> {
     let text = text(&arguments[0])?;
     match small(&text) {
@@ -274,7 +273,6 @@ pub(super) fn floor(arguments: &[Value]) -> Option<Value> {
     })
 }
 
-/// The function `round`.
 pub(super) fn round(arguments: &[Value]) -> Option<Value> {
     // There is no negative zero.
     rounded(arguments, |number| number.round() + 0.0)

@@ -1,11 +1,11 @@
 //! Functions of texts and of queries of URLs.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use regorus::Value;
 
 use super::{numbers, text};
+use crate::ascii::{query_decoded, query_encoded};
 
 /// Returns where a text is in another one, in characters from 0; `None` for an empty one.
 fn positions(arguments: &[Value]) -> Option<Vec<i64>> {
@@ -18,13 +18,11 @@ fn positions(arguments: &[Value]) -> Option<Vec<i64>> {
     Some(found.map(|(position, _)| position).collect())
 }
 
-/// The function `indexof`.
 pub(super) fn index_of(arguments: &[Value]) -> Option<Value> {
     let positions = positions(arguments)?;
     Some(positions.first().copied().unwrap_or(-1).into())
 }
 
-/// The function `indexof_n`.
 pub(super) fn index_of_n(arguments: &[Value]) -> Option<Value> {
     let positions = positions(arguments)?.into_iter().map(Value::from);
     Some(Value::from(positions.collect::<Vec<_>>()))
@@ -66,12 +64,10 @@ fn only(mut characters: impl Iterator<Item = char>) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The function `upper`.
 pub(super) fn upper(arguments: &[Value]) -> Option<Value> {
     cased(&arguments[0], |it| only(it.to_uppercase()))
 }
 
-/// The function `lower`.
 pub(super) fn lower(arguments: &[Value]) -> Option<Value> {
     // The only one that becomes two characters.
     cased(&arguments[0], |it| match it {
@@ -82,50 +78,20 @@ pub(super) fn lower(arguments: &[Value]) -> Option<Value> {
 
 /// Decodes a part of the query of a URL; `None` if it has a `%` without two digits.
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digit = |byte: u8| char::from(byte).to_digit(16);
-                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            other => other,
-        });
-    }
-    let decoded = String::from_utf8(bytes);
+    let decoded = String::from_utf8(query_decoded(text)?);
     decoded
         .map_err(|_| numbers::fail("the result of `urlquery.decode` is no UTF-8".to_owned()))
         .ok()
 }
 
-fn encode(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
-            }
-            b' ' => out.push('+'),
-            other => _ = write!(out, "%{other:02X}"),
-        }
-    }
-}
-
-/// The function `urlquery.decode`.
 pub(super) fn url_decode(arguments: &[Value]) -> Option<Value> {
     Some(decoded(text(&arguments[0])?)?.into())
 }
 
-/// The function `urlquery.encode`.
 pub(super) fn url_encode(arguments: &[Value]) -> Option<Value> {
-    let mut encoded = String::new();
-    encode(text(&arguments[0])?, &mut encoded);
-    Some(encoded.into())
+    Some(query_encoded(text(&arguments[0])?).into())
 }
 
-/// The function `urlquery.decode_object`.
 pub(super) fn url_decode_object(arguments: &[Value]) -> Option<Value> {
     let mut fields: BTreeMap<Value, Vec<Value>> = BTreeMap::new();
     for field in text(&arguments[0])?.split('&').filter(|it| !it.is_empty()) {
@@ -141,7 +107,6 @@ pub(super) fn url_decode_object(arguments: &[Value]) -> Option<Value> {
     Some(Value::from(fields.collect::<BTreeMap<_, _>>()))
 }
 
-/// The function `urlquery.encode_object`.
 pub(super) fn url_encode_object(arguments: &[Value]) -> Option<Value> {
     let mut encoded = String::new();
     for (key, value) in arguments[0].as_object().ok()?.iter() {
@@ -155,9 +120,9 @@ pub(super) fn url_encode_object(arguments: &[Value]) -> Option<Value> {
             if !encoded.is_empty() {
                 encoded.push('&');
             }
-            encode(text(key)?, &mut encoded);
+            encoded += &query_encoded(text(key)?);
             encoded.push('=');
-            encode(text(value)?, &mut encoded);
+            encoded += &query_encoded(text(value)?);
         }
     }
     Some(encoded.into())

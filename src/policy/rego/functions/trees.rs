@@ -92,13 +92,11 @@ impl Paths {
     }
 }
 
-/// The function `json.remove`.
 pub(super) fn remove(arguments: &[Value]) -> Option<Value> {
     arguments[0].as_object().ok()?;
     Some(Paths::read(&arguments[1])?.removed(&arguments[0]))
 }
 
-/// The function `json.filter`.
 pub(super) fn filter(arguments: &[Value]) -> Option<Value> {
     arguments[0].as_object().ok()?;
     Some(Paths::read(&arguments[1])?.filtered(&arguments[0]))

@@ -14,12 +14,10 @@ fn version(value: &Value) -> Option<Version> {
     fits.then_some(version)
 }
 
-/// The function `semver.is_valid`.
 pub(super) fn is_valid(arguments: &[Value]) -> Value {
     version(&arguments[0]).is_some().into()
 }
 
-/// The function `semver.compare`.
 pub(super) fn compare(arguments: &[Value]) -> Option<Value> {
     let [left, right] = [&arguments[0], &arguments[1]].map(version);
     let number: i64 = match left?.cmp_precedence(&right?) {

@@ -1,0 +1,47 @@
+//! Bytes as ASCII text: in hexadecimal digits, or in the query of a URL.
+
+/// Returns bytes in lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digits = digits.map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default());
+    digits.collect()
+}
+
+/// Returns the byte that the first two hexadecimal digits are, and the rest.
+pub(crate) fn from_hex(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (digits, rest) = text.split_at_checked(2)?;
+    let digit = |at: usize| char::from(digits[at]).to_digit(16);
+    let byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+    Some((byte, rest))
+}
+
+/// Returns a text as a part of a query.
+pub(crate) fn query_encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            b' ' => encoded.push('+'),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// Returns what a part of a query stands for; `None` if a `%` in it is not followed by two hexadecimal digits.
+pub(crate) fn query_decoded(text: &str) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after) = match first {
+            b'+' => (b' ', after),
+            b'%' => from_hex(after)?,
+            other => (other, after),
+        };
+        decoded.push(byte);
+        rest = after;
+    }
+    Some(decoded)
+}
