@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::dangling;
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::path::KeyFilter;
 use crate::project::Project;
 use crate::project::policy::PolicyBlock;
 use crate::project::stack::{Stack, StackIndex};
-use crate::project::tag::TagFilter;
 use crate::source::Spanned;
 
 /// The prefix of an entry that names a module.
@@ -91,13 +90,8 @@ impl PolicyAttachments {
 /// Returns the diagnostic for an entry whose module has no block.
 fn unknown_module(project: &Project, entry: &Spanned<String>, module: &str) -> Diagnostic {
     let message = format!("`{}` in `attach` names no module", entry.value);
-    let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
-    if project.settings.strict_references {
-        diagnostic.severity = Severity::Error;
-        diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
-    }
     let known = project.modules.keys().map(String::as_str);
-    diagnostic
+    dangling::unknown(project, message)
         .label(entry.span, "no `module` block has this name")
         .did_you_mean(module, known)
 }
@@ -131,14 +125,10 @@ fn named(
         return named;
     }
     if let Some(filter) = entry.value.strip_prefix("tag:") {
-        let filter = match TagFilter::parse(filter) {
+        let filter = match dangling::tag_filter(filter, entry) {
             Ok(filter) => filter,
-            Err(bad) => {
-                let message = format!("`{}` is not a tag filter", entry.value);
-                let diagnostic =
-                    Diagnostic::error(Code::InvalidTag, message).label(entry.span, bad.to_string());
-                problems
-                    .push(diagnostic.help("write `tag:a:b` for both tags, `tag:a,b` for either"));
+            Err(problem) => {
+                problems.push(problem);
                 return Vec::new();
             }
         };

@@ -8,6 +8,7 @@ use crate::change::Baseline;
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::path::{KeyFilter, ProjectPath, StackPath};
 use crate::project::Project;
+use crate::project::tag::TagFilter;
 use crate::source::{Span, Spanned};
 
 #[derive(Debug)]
@@ -75,15 +76,28 @@ pub(super) fn names_nothing(
     entry: &Spanned<String>,
     label: &str,
 ) -> Diagnostic {
-    let mut diagnostic = Diagnostic::warning(
-        Code::UnknownReference,
-        format!("`{}` in `{kind}` matches no stack", entry.value),
-    );
+    let message = format!("`{}` in `{kind}` matches no stack", entry.value);
+    unknown(project, message).label(entry.span, label)
+}
+
+/// Returns the diagnostic for something that names what the project lacks.
+pub(super) fn unknown(project: &Project, message: String) -> Diagnostic {
+    let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message);
     if project.settings.strict_references {
         diagnostic.severity = Severity::Error;
         diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
     }
-    diagnostic.label(entry.span, label)
+    diagnostic
+}
+
+/// Parses what follows `tag:` in an entry.
+pub(super) fn tag_filter(text: &str, entry: &Spanned<String>) -> Result<TagFilter, Diagnostic> {
+    TagFilter::parse(text).map_err(|bad| {
+        let message = format!("`{}` is not a tag filter", entry.value);
+        Diagnostic::error(Code::InvalidTag, message)
+            .label(entry.span, bad.to_string())
+            .help("write `tag:a:b` for both tags, `tag:a,b` for either")
+    })
 }
 
 /// Returns why a path matches no stack.

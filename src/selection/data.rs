@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::language::syntax::ExprKind;
 use crate::language::value::Value;
 use crate::project::Project;
@@ -15,6 +15,7 @@ use crate::project::namespaces::ProjectNamespaces;
 use crate::project::per_stack::needed_at;
 use crate::project::sharing::{INPUT, InputBlock};
 use crate::project::stack::{DataKind, StackIndex, StackUse, StacksById};
+use crate::selection::dangling;
 use crate::selection::graph::{Graph, SearchDirection};
 use crate::source::Span;
 
@@ -103,12 +104,8 @@ fn source(
             return Ok(None); // what is broken may have it
         }
         let message = format!("the input `{name}` comes from no stack");
-        let mut diagnostic = Diagnostic::warning(Code::UnknownReference, message)
-            .label(expr.span, format!("no stack has the id `{id}`"));
-        if project.settings.strict_references {
-            diagnostic.severity = Severity::Error;
-            diagnostic = diagnostic.note("the project sets `references = \"strict\"`");
-        }
+        let label = format!("no stack has the id `{id}`");
+        let diagnostic = dangling::unknown(project, message).label(expr.span, label);
         return Err(diagnostic.did_you_mean(id, by_id.ids()));
     };
     if named == stack {

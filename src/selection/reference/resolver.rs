@@ -39,7 +39,12 @@ pub(super) fn resolve(
         ];
         for (kind, entries) in attributes {
             for entry in entries {
-                resolver.resolve(index, stack, kind, entry);
+                resolver.resolve(Written {
+                    from: index,
+                    stack,
+                    kind,
+                    entry,
+                });
             }
         }
         let lifecycle = stack.lifecycle.as_deref();
@@ -77,22 +82,43 @@ struct ReferenceResolver<'a> {
     problems: &'a mut Vec<Diagnostic>,
 }
 
+/// An entry of `after` or the like, and the stack that declares it.
+#[derive(Clone, Copy)]
+struct Written<'w> {
+    from: StackIndex,
+    stack: &'w Stack,
+    kind: ReferenceKind,
+    entry: &'w Spanned<String>,
+}
+
+impl Written<'_> {
+    fn reference(&self, target: ReferenceTarget, output: Option<String>) -> Reference {
+        Reference {
+            from: self.from,
+            kind: self.kind,
+            target,
+            output,
+            span: self.entry.span,
+        }
+    }
+}
+
+/// Returns the only stack, or if there are several, what stands for them.
+fn one_or(
+    mut named: impl Iterator<Item = StackIndex>,
+    several: impl FnOnce() -> ReferenceTarget,
+) -> Option<ReferenceTarget> {
+    let first = named.next()?;
+    Some(match named.next() {
+        None => ReferenceTarget::Stack(first),
+        Some(_) => several(),
+    })
+}
+
 impl ReferenceResolver<'_> {
-    fn resolve(
-        &mut self,
-        from: StackIndex,
-        stack: &Stack,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
-    ) {
-        if let Some(target) = self.target(from, stack, kind, entry) {
-            self.references.list.push(Reference {
-                from,
-                kind,
-                target,
-                output: None,
-                span: entry.span,
-            });
+    fn resolve(&mut self, written: Written<'_>) {
+        if let Some(target) = self.target(written) {
+            self.references.list.push(written.reference(target, None));
         }
     }
 
@@ -102,39 +128,35 @@ impl ReferenceResolver<'_> {
         let span = trigger.span;
         let value = trigger.value.reference.clone();
         let kind = ReferenceKind::ReplaceTriggeredBy;
-        let Some(target) = self.target(from, stack, kind, &Spanned { value, span }) else {
+        let written = Written {
+            from,
+            stack,
+            kind,
+            entry: &Spanned { value, span },
+        };
+        let Some(target) = self.target(written) else {
             return;
         };
-        let reference = Reference {
-            from,
-            kind,
-            target,
-            output: trigger.value.output.clone(),
-            span,
-        };
+        let reference = written.reference(target, trigger.value.output.clone());
         let written = &trigger.value.reference;
-        let wrong = |message: String, label: &str, help: &str| {
-            let diagnostic = Diagnostic::error(Code::InvalidValue, message);
-            diagnostic.label(span, label).help(help)
-        };
         let is_one = matches!(reference.target, ReferenceTarget::Stack(_));
-        if reference.output.is_some() && !is_one {
-            self.problems.push(wrong(
+        let (message, label, help) = if reference.output.is_some() && !is_one {
+            (
                 format!("`{written}` in `{kind}` names an output of several stacks"),
                 "an output belongs to one stack",
                 "write one stack before the `#`",
-            ));
-            return;
-        }
-        if !self.names_managed(&reference) {
-            self.problems.push(wrong(
+            )
+        } else if !self.names_managed(&reference) {
+            (
                 format!("`{written}` in `{kind}` is only read, and never changes"),
                 "its `mode` is `\"read\"`",
                 "name the stack that manages it",
-            ));
-            return;
-        }
-        self.references.list.push(reference);
+            )
+        } else {
+            return self.references.list.push(reference);
+        };
+        let diagnostic = Diagnostic::error(Code::InvalidValue, message);
+        self.problems.push(diagnostic.label(span, label).help(help));
     }
 
     /// Returns whether a reference names a stack that is not read-only.
@@ -156,40 +178,20 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    fn target(
-        &mut self,
-        from: StackIndex,
-        stack: &Stack,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
-    ) -> Option<ReferenceTarget> {
-        match entry.value.strip_prefix("tag:") {
-            Some(filter) => self.tag(from, filter, kind, entry),
-            None => self.path(from, stack, kind, entry),
+    fn target(&mut self, written: Written<'_>) -> Option<ReferenceTarget> {
+        match written.entry.value.strip_prefix("tag:") {
+            Some(filter) => self.tag(filter, written),
+            None => self.path(written),
         }
     }
 
-    fn tag(
-        &mut self,
-        from: StackIndex,
-        filter: &str,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
-    ) -> Option<ReferenceTarget> {
+    fn tag(&mut self, filter: &str, written: Written<'_>) -> Option<ReferenceTarget> {
+        let Written {
+            from, kind, entry, ..
+        } = written;
         let has_empty = filter.split([',', ':']).any(str::is_empty);
-        let filter = match TagFilter::parse(filter) {
-            Ok(filter) => filter,
-            Err(bad) => {
-                let diagnostic = Diagnostic::error(
-                    Code::InvalidTag,
-                    format!("`{}` is not a tag filter", entry.value),
-                )
-                .label(entry.span, bad.to_string());
-                self.problems
-                    .push(diagnostic.help("write `tag:a:b` for both tags, `tag:a,b` for either"));
-                return None;
-            }
-        };
+        let filter = dangling::tag_filter(filter, entry);
+        let filter = filter.map_err(|problem| self.problems.push(problem)).ok()?;
         let stacks = &self.project.stacks;
         let groups = &mut self.references.tag_groups;
         let group = *self
@@ -243,46 +245,32 @@ impl ReferenceResolver<'_> {
         target
     }
 
-    fn path(
-        &mut self,
-        from: StackIndex,
-        stack: &Stack,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
-    ) -> Option<ReferenceTarget> {
-        let (written, key) = self.split_key(stack, &entry.value);
-        let Ok(path) = stack.path.directory().resolve(written) else {
+    fn path(&mut self, written: Written<'_>) -> Option<ReferenceTarget> {
+        let Written { stack, entry, .. } = written;
+        let (named, key) = self.split_key(stack, &entry.value);
+        let Ok(path) = stack.path.directory().resolve(named) else {
             let diagnostic = Diagnostic::outside_project(&entry.value, entry.span);
             let help = "name a directory inside the project; a leading `/` is the project root";
             self.problems.push(diagnostic.help(help));
             return None;
         };
         if let Some(key) = key {
-            return self.instances(from, stack, kind, entry, path, &key);
+            return self.instances(written, path, &key);
         }
         let stacks = &self.project.stacks;
         if stack.path.directory().is_at_or_below(&path) {
-            return self.enclosing(from, stack, kind, entry, path);
+            return self.enclosing(written, path);
         }
-        let mut named = stacks.at_or_below(&path);
-        match (named.next(), named.next()) {
-            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
-            (Some(_), Some(_)) => Some(ReferenceTarget::Directory(path)),
-            // Another diagnostic explains the broken file there.
-            (None, _) if self.broken_within(&path) || !self.explains => None,
-            (None, _) => {
-                let label = dangling::why_nothing(self.project, &path);
-                let mut diagnostic = self.dangling(kind, entry, &path, None, label);
-                self.suggestions += 1;
-                if self.suggestions <= MAX_SUGGESTIONS {
-                    let others = stacks.iter().filter(|(other, _)| *other != from);
-                    let candidates = others.map(|(_, other)| other.path.as_str());
-                    diagnostic = diagnostic.did_you_mean(path.as_str(), candidates);
-                }
-                self.problems.push(diagnostic);
-                None
-            }
+        let several = || ReferenceTarget::Directory(path.clone());
+        let target = one_or(stacks.at_or_below(&path), several);
+        // Another diagnostic explains a broken file there.
+        if target.is_none() && self.must_explain(&path) {
+            let label = dangling::why_nothing(self.project, &path);
+            let others = stacks.iter().filter(|(other, _)| *other != written.from);
+            let mut candidates = others.map(|(_, other)| other.path.as_str());
+            self.dangling(written, &path, None, label, Some(&mut candidates));
         }
+        target
     }
 
     /// Splits the key from a reference. A directory whose name looks as if it ended in a key takes
@@ -301,10 +289,7 @@ impl ReferenceResolver<'_> {
     /// Resolves a directory followed by a key in brackets.
     fn instances(
         &mut self,
-        from: StackIndex,
-        stack: &Stack,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
+        written: Written<'_>,
         directory: ProjectPath,
         key: &KeyFilter,
     ) -> Option<ReferenceTarget> {
@@ -313,25 +298,19 @@ impl ReferenceResolver<'_> {
         let mut named = stacks.instances(&here, key);
         match (named.next(), named.next()) {
             // All instances share one block: for the others, the reference makes sense.
-            (Some(only), None) if only == from => None,
+            (Some(only), None) if only == written.from => None,
             (Some(only), None) => Some(ReferenceTarget::Stack(only)),
-            (Some(_), Some(_)) => self.others_beside(from, directory, stack),
-            (None, _) if self.broken_within(&directory) || !self.explains => None,
+            (Some(_), Some(_)) => self.others_beside(written, directory),
+            (None, _) if !self.must_explain(&directory) => None,
             (None, _) => {
                 let label = match here.first() {
                     None => dangling::why_nothing(self.project, &directory),
                     Some(first) if stacks[first].path.key().is_some() => "no instance has this key",
                     Some(_) => "this stack has no instances",
                 };
-                let mut diagnostic = self.dangling(kind, entry, &directory, Some(key), label);
-                self.suggestions += 1;
-                if self.suggestions <= MAX_SUGGESTIONS {
-                    let others = here.filter(|&other| other != from);
-                    let candidates = others.map(|other| stacks[other].path.as_str());
-                    let wanted = format!("{directory}{key}");
-                    diagnostic = diagnostic.did_you_mean(&wanted, candidates);
-                }
-                self.problems.push(diagnostic);
+                let others = here.filter(|&other| other != written.from);
+                let mut candidates = others.map(|other| stacks[other].path.as_str());
+                self.dangling(written, &directory, Some(key), label, Some(&mut candidates));
                 None
             }
         }
@@ -341,34 +320,27 @@ impl ReferenceResolver<'_> {
     /// `None` if no other is left.
     fn others_beside(
         &self,
-        from: StackIndex,
+        written: Written<'_>,
         directory: ProjectPath,
-        stack: &Stack,
     ) -> Option<ReferenceTarget> {
         let here = self.project.stacks.at(directory.as_str());
-        let is_inside = *stack.path.directory() == directory;
-        let mut others = here.filter(|&other| other != from || !is_inside);
-        match (others.next(), others.next()) {
-            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
-            (Some(_), Some(_)) => Some(ReferenceTarget::Instances(directory)),
-            (None, _) => None,
-        }
+        let is_inside = *written.stack.path.directory() == directory;
+        let others = here.filter(|&other| other != written.from || !is_inside);
+        one_or(others, || ReferenceTarget::Instances(directory))
     }
 
     /// Resolves a directory that contains the declaring stack or is its own.
     fn enclosing(
         &mut self,
-        from: StackIndex,
-        stack: &Stack,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
+        written: Written<'_>,
         directory: ProjectPath,
     ) -> Option<ReferenceTarget> {
+        let Written { stack, kind, .. } = written;
         if directory == *stack.path.directory() {
             if stack.path.key().is_some() {
-                return self.others_beside(from, directory, stack);
+                return self.others_beside(written, directory);
             }
-            self.names_itself(kind, entry);
+            self.names_itself(kind, written.entry);
             return None;
         }
         let stacks = &self.project.stacks;
@@ -389,42 +361,47 @@ impl ReferenceResolver<'_> {
                 return None; // it may have been meant to be a stack, or has no instances now
             }
         }
-        let mut others = stacks.at_or_below_except(&directory, stack.path.directory());
-        match (others.next(), others.next()) {
-            (Some(only), None) => Some(ReferenceTarget::Stack(only)),
-            (Some(_), Some(_)) => Some(ReferenceTarget::Enclosing(directory)),
-            (None, _) if self.broken_within(&directory) || !self.explains => None,
-            (None, _) => {
-                let label = "no other stack at or below this directory";
-                let diagnostic = self.dangling(kind, entry, &directory, None, label);
-                self.problems.push(diagnostic);
-                None
-            }
+        let others = stacks.at_or_below_except(&directory, stack.path.directory());
+        let target = one_or(others, || ReferenceTarget::Enclosing(directory.clone()));
+        if target.is_none() && self.must_explain(&directory) {
+            let label = "no other stack at or below this directory";
+            self.dangling(written, &directory, None, label, None);
         }
+        target
     }
 
-    fn broken_within(&self, directory: &ProjectPath) -> bool {
+    /// Returns whether to explain that a reference to a directory names nothing: a broken file in it is explained
+    /// elsewhere.
+    fn must_explain(&self, directory: &ProjectPath) -> bool {
         let mut broken = self.project.broken.iter();
-        broken.any(|broken| broken.is_at_or_below(directory))
+        self.explains && !broken.any(|broken| broken.is_at_or_below(directory))
     }
 
-    /// Returns the diagnostic for a path that names no other stack, and remembers it.
-    fn dangling(
+    /// Reports a path that names no other stack, and remembers it.
+    fn dangling<'s>(
         &mut self,
-        kind: ReferenceKind,
-        entry: &Spanned<String>,
+        written: Written<'_>,
         path: &ProjectPath,
         key: Option<&KeyFilter>,
         label: &str,
-    ) -> Diagnostic {
-        let diagnostic = dangling::names_nothing(self.project, kind, entry, label);
+        candidates: Option<&mut dyn Iterator<Item = &'s str>>,
+    ) {
+        let Written { kind, entry, .. } = written;
+        let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);
         self.references.dangling.push(Dangling {
             path: path.clone(),
             key: key.cloned(),
             span: entry.span,
             message: diagnostic.message.clone(),
         });
-        diagnostic
+        if let Some(candidates) = candidates {
+            self.suggestions += 1;
+            if self.suggestions <= MAX_SUGGESTIONS {
+                let wanted = key.map_or_else(|| path.to_string(), |key| format!("{path}{key}"));
+                diagnostic = diagnostic.did_you_mean(&wanted, candidates);
+            }
+        }
+        self.problems.push(diagnostic);
     }
 
     fn names_itself(&mut self, kind: ReferenceKind, entry: &Spanned<String>) {

@@ -111,6 +111,9 @@ impl Obstacle {
     }
 }
 
+/// What a filter says of a stack: reasons, or why it does not pass.
+type Checked = Result<Vec<SelectionReason>, Obstacle>;
+
 impl Query {
     /// Returns a query for all stacks at or below a directory.
     pub fn at_or_below(directory: ProjectPath) -> Self {
@@ -134,7 +137,7 @@ impl Query {
         &'a self,
         index: StackIndex,
         stack: &'a Stack,
-    ) -> impl Iterator<Item = Result<Vec<SelectionReason>, Obstacle>> + 'a {
+    ) -> impl Iterator<Item = Checked> + 'a {
         let checks = [
             Self::check_changed,
             Self::check_released,
@@ -168,43 +171,28 @@ impl Query {
 
     /// Returns whether a stack must never be selected.
     pub fn excludes(&self, stack: &Stack) -> bool {
-        self.exclude
-            .iter()
-            .any(|filter| filter.matches(&stack.path))
+        let mut exclude = self.exclude.iter();
+        exclude.any(|filter| filter.matches(&stack.path))
     }
 
-    fn check_changed(
-        &self,
-        index: StackIndex,
-        _: &Stack,
-    ) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_changed(&self, index: StackIndex, _: &Stack) -> Checked {
         let Some(changes) = &self.changed else {
             return Ok(Vec::new());
         };
         if let Some(triggers) = changes.dismissed.get(&index) {
             return Err(Obstacle::Dismissed(triggers.clone()));
         }
-        let cause = changes
-            .stacks
-            .get(&index)
-            .cloned()
-            .map(SelectionReason::Changed);
+        let cause = changes.stacks.get(&index).cloned();
         let trigger = changes.triggered.get(&index).cloned();
-        let reasons: Vec<SelectionReason> = cause
-            .into_iter()
-            .chain(trigger.map(SelectionReason::Triggered))
-            .collect();
+        let mut reasons = Vec::from_iter(cause.map(SelectionReason::Changed));
+        reasons.extend(trigger.map(SelectionReason::Triggered));
         if reasons.is_empty() {
             return Err(Obstacle::Unchanged);
         }
         Ok(reasons)
     }
 
-    fn check_released(
-        &self,
-        index: StackIndex,
-        _: &Stack,
-    ) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_released(&self, index: StackIndex, _: &Stack) -> Checked {
         let Some(query) = &self.released else {
             return Ok(Vec::new());
         };
@@ -216,11 +204,7 @@ impl Query {
         }
     }
 
-    fn check_applied(
-        &self,
-        index: StackIndex,
-        _: &Stack,
-    ) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_applied(&self, index: StackIndex, _: &Stack) -> Checked {
         let Some((status, recorded)) = self.status(index) else {
             return Ok(Vec::new());
         };
@@ -231,7 +215,7 @@ impl Query {
         }
     }
 
-    fn check_status(&self, index: StackIndex, _: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_status(&self, index: StackIndex, _: &Stack) -> Checked {
         let Some((status, recorded)) = self.status(index) else {
             return Ok(Vec::new());
         };
@@ -297,11 +281,7 @@ impl Query {
             return self.directory.is_root() && self.globs.is_empty();
         };
         let has = |tag: &str| stack.tags.iter().any(|it| it == tag);
-        let is_here = match self.scope {
-            DirectoryMatch::Recursive => path.directory().is_at_or_below(&self.directory),
-            DirectoryMatch::Exact => *path.directory() == self.directory,
-        };
-        is_here
+        self.has_in_scope(&path)
             && (self.globs.is_empty() || self.globs.iter().any(|it| it.matches(&path)))
             && (self.tags.is_empty() || self.tags.iter().any(|it| it.matches(has)))
             && !self.no_tags.iter().any(|tag| has(tag))
@@ -324,24 +304,23 @@ impl Query {
         })
     }
 
-    fn check_directory(
-        &self,
-        _: StackIndex,
-        stack: &Stack,
-    ) -> Result<Vec<SelectionReason>, Obstacle> {
-        let is_here = match self.scope {
-            DirectoryMatch::Recursive => stack.path.directory().is_at_or_below(&self.directory),
-            DirectoryMatch::Exact => *stack.path.directory() == self.directory,
-        };
+    fn has_in_scope(&self, stack: &StackPath) -> bool {
+        match self.scope {
+            DirectoryMatch::Recursive => stack.directory().is_at_or_below(&self.directory),
+            DirectoryMatch::Exact => *stack.directory() == self.directory,
+        }
+    }
+
+    fn check_directory(&self, _: StackIndex, stack: &Stack) -> Checked {
         let directory = self.directory.clone();
-        if is_here {
+        if self.has_in_scope(&stack.path) {
             Ok(vec![SelectionReason::Directory(directory, self.scope)])
         } else {
             Err(Obstacle::Directory(directory, self.scope))
         }
     }
 
-    fn check_globs(&self, _: StackIndex, stack: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_globs(&self, _: StackIndex, stack: &Stack) -> Checked {
         if self.globs.is_empty() {
             return Ok(Vec::new());
         }
@@ -352,7 +331,7 @@ impl Query {
         }
     }
 
-    fn check_named(&self, index: StackIndex, _: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_named(&self, index: StackIndex, _: &Stack) -> Checked {
         let Some(named) = &self.named else {
             return Ok(Vec::new());
         };
@@ -363,7 +342,7 @@ impl Query {
         }
     }
 
-    fn check_tags(&self, _: StackIndex, stack: &Stack) -> Result<Vec<SelectionReason>, Obstacle> {
+    fn check_tags(&self, _: StackIndex, stack: &Stack) -> Checked {
         if self.tags.is_empty() {
             return Ok(Vec::new());
         }
@@ -374,17 +353,9 @@ impl Query {
         }
     }
 
-    fn check_no_tags(
-        &self,
-        _: StackIndex,
-        stack: &Stack,
-    ) -> Result<Vec<SelectionReason>, Obstacle> {
-        let carried: Vec<String> = self
-            .no_tags
-            .iter()
-            .filter(|tag| stack.has_tag(tag))
-            .cloned()
-            .collect();
+    fn check_no_tags(&self, _: StackIndex, stack: &Stack) -> Checked {
+        let carried = self.no_tags.iter().filter(|tag| stack.has_tag(tag));
+        let carried: Vec<String> = carried.cloned().collect();
         if carried.is_empty() {
             Ok(Vec::new())
         } else {
@@ -392,17 +363,9 @@ impl Query {
         }
     }
 
-    fn check_exclude(
-        &self,
-        _: StackIndex,
-        stack: &Stack,
-    ) -> Result<Vec<SelectionReason>, Obstacle> {
-        let meaning: Vec<String> = self
-            .exclude
-            .iter()
-            .filter(|it| it.matches(&stack.path))
-            .map(|filter| filter.written.clone())
-            .collect();
+    fn check_exclude(&self, _: StackIndex, stack: &Stack) -> Checked {
+        let meaning = self.exclude.iter().filter(|it| it.matches(&stack.path));
+        let meaning: Vec<String> = meaning.map(|filter| filter.written.clone()).collect();
         if meaning.is_empty() {
             Ok(Vec::new())
         } else {
