@@ -187,10 +187,9 @@ struct StateJson {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct StateValuesJson {
-    #[serde(default)]
     outputs: BTreeMap<String, StateOutputJson>,
-    #[serde(default)]
     root_module: StateModuleJson,
 }
 
@@ -198,26 +197,21 @@ struct StateValuesJson {
 struct StateOutputJson {
     #[serde(default)]
     sensitive: bool,
-    #[serde(default)]
     value: Option<Box<RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct StateModuleJson {
-    #[serde(default)]
     resources: Vec<StateResourceJson>,
-    #[serde(default)]
     child_modules: Vec<StateModuleJson>,
 }
 
 #[derive(Deserialize)]
 struct StateResourceJson {
     address: String,
-    #[serde(default)]
     deposed_key: Option<String>,
-    #[serde(default)]
     values: Option<Box<RawValue>>,
-    #[serde(default)]
     sensitive_values: Option<Box<RawValue>>,
 }
 

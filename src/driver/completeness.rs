@@ -98,18 +98,11 @@ fn missed(plan: &PlanJson, kind: PlanKind) -> Option<String> {
     needed.find(|address| !planned.contains(&**address))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExpectedMode {
-    Normal,
-    Destroy,
-    RefreshOnly,
-}
-
 /// Returns whether a plan destroys all or a part of the stack, and whether it covers the whole stack, given its kind,
 /// if known.
-pub(super) fn effect(plan: &PlanJson, mode: Option<ExpectedMode>) -> (bool, bool) {
-    let destroys = match mode {
-        Some(mode) => mode == ExpectedMode::Destroy,
+pub(super) fn effect(plan: &PlanJson, known: Option<PlanKind>) -> (bool, bool) {
+    let destroys = match known {
+        Some(kind) => kind == PlanKind::Destroy,
         None if current(plan).next().is_some() => current(plan).all(is_deleted),
         None => !plan.output_changes.is_empty() && deletes_outputs(plan),
     };
@@ -120,7 +113,7 @@ pub(super) fn effect(plan: &PlanJson, mode: Option<ExpectedMode>) -> (bool, bool
     };
     let is_whole = !plan.errored
         && plan.deferred_changes.is_empty()
-        && mode != Some(ExpectedMode::RefreshOnly)
+        && known != Some(PlanKind::RefreshOnly)
         && incompleteness(plan, kind).is_none();
     (destroys, is_whole)
 }

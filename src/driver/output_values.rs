@@ -40,7 +40,6 @@ struct PlannedOutputJson {
     #[serde(default)]
     sensitive: bool,
     /// Missing if unknown yet.
-    #[serde(default)]
     value: Option<Box<RawValue>>,
 }
 

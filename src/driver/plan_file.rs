@@ -11,7 +11,8 @@ use rawzip::{CompressionMethod, ZipArchive, ZipSliceArchive};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::completeness::{ExpectedMode, effect};
+use super::command::PlanKind;
+use super::completeness::effect;
 use super::plan_json::{PlanJson, VariableJson};
 use super::terraform::parse;
 use super::value::{digest, digest_of};
@@ -42,7 +43,7 @@ pub struct ToolPlan {
 
 /// The parts of a plan file that the tool's JSON lacks.
 struct PlanFile {
-    mode: ExpectedMode,
+    mode: PlanKind,
     has_targets: bool,
     /// The files of the configuration, by the key of their module and their name.
     files: BTreeMap<(String, String), Vec<u8>>,
@@ -120,9 +121,9 @@ impl PlanFile {
         }
         Some(PlanFile {
             mode: match number(MODE_FIELD).unwrap_or_default() {
-                0 => ExpectedMode::Normal,
-                1 => ExpectedMode::Destroy,
-                2 => ExpectedMode::RefreshOnly,
+                0 => PlanKind::Normal,
+                1 => PlanKind::Destroy,
+                2 => PlanKind::RefreshOnly,
                 _ => return None,
             },
             has_targets: fields.iter().any(|(number, _)| *number == TARGETS_FIELD),

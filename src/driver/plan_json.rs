@@ -26,16 +26,12 @@ pub(super) struct PlanJson {
     pub(super) resource_drift: Vec<ResourceJson>,
     #[serde(default)]
     pub(super) output_changes: BTreeMap<String, ChangeJson>,
-    #[serde(default)]
     pub(super) prior_state: Option<StateJson>,
-    #[serde(default)]
     pub(super) complete: Option<bool>,
     #[serde(default)]
     pub(super) errored: bool,
     /// Only states have them.
-    #[serde(default)]
     pub(super) values: Option<IgnoredAny>,
-    #[serde(default)]
     pub(super) configuration: Option<ConfigurationJson>,
     #[serde(default)]
     pub(super) deferred_changes: Vec<IgnoredAny>,
@@ -43,7 +39,6 @@ pub(super) struct PlanJson {
 
 #[derive(Deserialize)]
 pub(super) struct VariableJson {
-    #[serde(default)]
     pub(super) value: Option<Box<RawValue>>,
 }
 
@@ -56,11 +51,8 @@ pub(super) struct ResourceJson {
     pub(super) type_name: String,
     #[serde(default)]
     pub(super) mode: String,
-    #[serde(default)]
     pub(super) deposed: Option<String>,
-    #[serde(default)]
     pub(super) previous_address: Option<String>,
-    #[serde(default)]
     pub(super) action_reason: Option<String>,
     pub(super) change: ChangeJson,
 }
@@ -68,23 +60,16 @@ pub(super) struct ResourceJson {
 #[derive(Deserialize)]
 pub(super) struct ChangeJson {
     pub(super) actions: Vec<String>,
-    #[serde(default)]
     pub(super) before: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(super) after: Option<Box<RawValue>>,
-    #[serde(default)]
     after_unknown: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(super) before_sensitive: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(super) after_sensitive: Option<Box<RawValue>>,
-    #[serde(default)]
     importing: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct StateJson {
-    #[serde(default)]
     pub(super) values: Option<ValuesJson>,
 }
 
@@ -95,20 +80,17 @@ pub(super) struct ValuesJson {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ModuleJson {
-    #[serde(default)]
     resources: Vec<OwnedJson>,
-    #[serde(default)]
     child_modules: Vec<ModuleJson>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct OwnedJson {
-    #[serde(default)]
     address: String,
-    #[serde(default)]
     mode: String,
-    #[serde(default)]
     deposed_key: Option<String>,
 }
 
@@ -251,30 +233,24 @@ pub(super) struct ConfigurationJson {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct ConfiguredModuleJson {
-    #[serde(default)]
     resources: Vec<ConfiguredJson>,
-    #[serde(default)]
     module_calls: BTreeMap<String, CallJson>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ConfiguredJson {
-    #[serde(default)]
     address: String,
-    #[serde(default)]
     mode: String,
-    #[serde(default)]
     count_expression: Option<IgnoredAny>,
-    #[serde(default)]
     for_each_expression: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 struct CallJson {
-    #[serde(default)]
     count_expression: Option<IgnoredAny>,
-    #[serde(default)]
     for_each_expression: Option<IgnoredAny>,
     #[serde(default)]
     module: ConfiguredModuleJson,

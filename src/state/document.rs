@@ -82,7 +82,6 @@ pub struct Document {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    #[serde(default)]
     pub id: Option<String>,
     #[serde(default)]
     pub name: String,
@@ -97,11 +96,8 @@ pub struct Entry {
     /// The stacks whose data it uses, and after which it therefore runs, by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<String>,
-    #[serde(default)]
     pub applied: Option<Applied>,
-    #[serde(default)]
     pub last: Option<Attempt>,
-    #[serde(default)]
     pub intent: Option<Intent>,
     /// Who marked it as tainted, if anyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]

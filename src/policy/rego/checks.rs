@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Ref, Rule, RuleHead, Span};
 
 use super::functions::regexes;
-use super::walk::{assignment, comprehended, function_name, head_values, parts, wildcard};
+use super::walk::{assignment, comprehended, function_name, head_values, parts, quoted, wildcard};
 use super::{builtins, references};
 use crate::policy::Problem;
 
@@ -381,7 +381,7 @@ impl<'m> Checker<'_> {
             return Err(at(span, message.to_owned()));
         }
         let is_local = |it: &Ref<Expr>| match &**it {
-            Expr::Array { items, .. } => items.get(1).is_some_and(|it| is_text(it, "Local")),
+            Expr::Array { items, .. } => items.get(1).and_then(|it| quoted(it)) == Some("Local"),
             _ => false,
         };
         if name.starts_with("time.") && parameters.iter().any(is_local) {
@@ -416,15 +416,6 @@ impl<'m> Checker<'_> {
     }
 }
 
-fn is_text(expression: &Expr, wanted: &str) -> bool {
-    match expression {
-        Expr::String { value, .. } | Expr::RawString { value, .. } => {
-            value.as_string().is_ok_and(|text| **text == *wanted)
-        }
-        _ => false,
-    }
-}
-
 /// The layouts with names of time zones.
 const WITH_ZONES: [&str; 4] = ["RFC1123", "RFC822", "RFC850", "UnixDate"];
 
@@ -450,16 +441,12 @@ fn has_own_layout(argument: &Expr) -> bool {
     let Some(layout) = items.get(2) else {
         return true;
     };
-    let (Expr::String { value, .. } | Expr::RawString { value, .. }) = &**layout else {
-        return false;
-    };
-    let layout = value.as_string();
-    layout.is_ok_and(|it| {
+    quoted(layout).is_some_and(|it| {
         let without = it.replace("05", "").replace("15", "");
         let is_other = without.contains(['5', 'p'])
             || [".9", ",0", ",9"].iter().any(|other| it.contains(other));
-        let has_zone = WITH_ZONES.contains(&&**it) || it.contains("MST");
-        !has_zone && (NAMED.contains(&&**it) || !is_other)
+        let has_zone = WITH_ZONES.contains(&it) || it.contains("MST");
+        !has_zone && (NAMED.contains(&it) || !is_other)
     })
 }
 

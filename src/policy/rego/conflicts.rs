@@ -8,7 +8,7 @@ use regorus::unstable::{Expr, Literal, LiteralStmt, Module, Query, Rule, RuleHea
 use super::builtins;
 use super::checks::at;
 use super::references::{self, declared, ground, import_name};
-use super::walk::{self, Walker, head_values, indices};
+use super::walk::{self, Walker, head_values, indices, quoted};
 use crate::policy::Problem;
 
 /// What comes after `import future.keywords.`.
@@ -79,7 +79,7 @@ fn rules(module: &Module) -> Result<(), Problem> {
                 continue;
             }
             Rule::Spec { head, .. } => match head {
-                RuleHead::Compr { refr, .. } if !indices(refr).iter().all(|it| is_text(it)) => {
+                RuleHead::Compr { refr, .. } if !indices(refr).into_iter().all(is_text) => {
                     (refr, Kind::Below)
                 }
                 RuleHead::Compr { refr, .. } => (refr, Kind::Value),
@@ -88,7 +88,7 @@ fn rules(module: &Module) -> Result<(), Problem> {
                     return Err(at(span, message.to_owned()));
                 }
                 RuleHead::Set { refr, key, .. } => {
-                    let n_keys = indices(refr).iter().filter(|it| !is_text(it)).count();
+                    let n_keys = indices(refr).into_iter().filter(|it| !is_text(it)).count();
                     let is_below = n_keys > usize::from(key.is_none());
                     (refr, if is_below { Kind::Below } else { Kind::Set })
                 }
@@ -138,7 +138,7 @@ fn has_brackets(head: &Span) -> bool {
 }
 
 fn is_text(expression: &Expr) -> bool {
-    matches!(expression, Expr::String { .. } | Expr::RawString { .. })
+    quoted(expression).is_some()
 }
 
 /// Returns what in an expression depends on something.

@@ -90,6 +90,13 @@ pub(super) struct Edit {
     pub(super) by: Vec<Piece>,
 }
 
+impl Edit {
+    pub(super) fn own(replaced: Range<usize>, by: String) -> Self {
+        let by = vec![Piece::Own(by)];
+        Edit { replaced, by }
+    }
+}
+
 /// A piece of what takes its place.
 pub(super) enum Piece {
     Own(String),

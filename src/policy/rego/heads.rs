@@ -10,7 +10,7 @@ use std::ops::Range;
 use regorus::unstable::{AssignOp, Expr, Module, Query, Rule, RuleAssign, RuleBody, RuleHead};
 
 use super::edits::{Edit, Edited, Piece, range, with_quotes};
-use super::walk::{indices, parts};
+use super::walk::{indices, is_scalar, parts};
 use crate::policy::brackets::Inside;
 
 /// Returns the text of a module with the heads moved, or `None` if no head computes anything.
@@ -99,10 +99,8 @@ impl Mover<'_> {
             return;
         }
         let name = format!("{}{}", self.prefix, place.start);
-        self.edits.push(Edit {
-            replaced: place.clone(),
-            by: vec![Piece::Own(format!(" {name} "))],
-        });
+        let edit = Edit::own(place.clone(), format!(" {name} "));
+        self.edits.push(edit);
         computed.push((name, place));
     }
 
@@ -218,12 +216,8 @@ fn closing(text: &str) -> usize {
 /// Returns whether an expression may have a value for some of the values of its variables, and none for others.
 pub(super) fn may_be_undefined(expression: &Expr) -> bool {
     match expression {
-        Expr::String { .. }
-        | Expr::RawString { .. }
-        | Expr::Number { .. }
-        | Expr::Bool { .. }
-        | Expr::Null { .. }
-        | Expr::Var { .. }
+        _ if is_scalar(expression) => false,
+        Expr::Var { .. }
         | Expr::ArrayCompr { .. }
         | Expr::SetCompr { .. }
         | Expr::ObjectCompr { .. } => false,

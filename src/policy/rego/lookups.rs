@@ -178,8 +178,7 @@ impl Reader<'_> {
             };
             if let Some(declaration) = declaration {
                 let replaced = range(&declaration.span);
-                let by = vec![Piece::Own("true".to_owned())];
-                edits.push(Edit { replaced, by });
+                edits.push(Edit::own(replaced, "true".to_owned()));
             }
             let mut by = found.call(number, NUMBERS);
             by.push(Piece::Own("; ".to_owned()));

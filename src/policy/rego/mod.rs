@@ -61,13 +61,8 @@ impl Policy {
     ) -> Result<Self, Problem> {
         let module = engine.get_modules().first().cloned();
         let module = module.ok_or_else(|| Problem::new("the file has no package"))?;
-        let definitions = references::definitions(&module, std::slice::from_ref(&module));
-        check_functions(&definitions, dialect)?;
-        unbound::check(&definitions)?;
-        checks::check(&module, std::slice::from_ref(&module), text)?;
-        let fractions = fractions::read(&module)?;
-        conflicts::check(&module)?;
-        types::check(&module)?;
+        let all = std::slice::from_ref(&module);
+        let (definitions, fractions) = checked(&module, all, text, dialect)?;
         recursion::check(&definitions)?;
         let queries = results::queries(&references::package(&module), &definitions)?;
         let outline = outline::outline(&module, dialect);
@@ -127,6 +122,23 @@ impl Policy {
         numbers::problem().map_or(Ok(()), |why| Err(Problem::new(why)))?;
         Ok(answer)
     }
+}
+
+/// Checks one of several files that are loaded together. Returns its rules, and the texts of its fractions.
+fn checked(
+    module: &Module,
+    all: &[Ref<Module>],
+    text: &str,
+    dialect: Dialect,
+) -> Result<(Vec<RuleDefinition>, Vec<String>), Problem> {
+    let definitions = references::definitions(module, all);
+    check_functions(&definitions, dialect)?;
+    unbound::check(&definitions)?;
+    checks::check(module, all, text)?;
+    let fractions = fractions::read(module)?;
+    conflicts::check(module)?;
+    types::check(module)?;
+    Ok((definitions, fractions))
 }
 
 /// Reads the input of the next evaluation.

@@ -56,10 +56,7 @@ impl<'m> Walker<'m> for Negations<'_> {
         let has_braces = start > range(&query.span).start;
         if !has_braces && self.edits[before..].iter().any(is_own) {
             let end = with_quotes(self.text, range(&last.span)).end;
-            let brace = |at: usize, brace: &str| Edit {
-                replaced: at..at,
-                by: vec![Piece::Own(brace.to_owned())],
-            };
+            let brace = |at: usize, brace: &str| Edit::own(at..at, brace.to_owned());
             self.edits.insert(before, brace(start, "{ "));
             self.edits.push(brace(end, " }"));
         }

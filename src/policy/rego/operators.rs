@@ -5,13 +5,11 @@
 //! - It fails for `some x in a` and `every x in a` if `a` is no collection. So the text is
 //!   `some x in orch.collection(a, true)`; `true` says that only the items matter, so that they may get another order.
 
-use std::ops::Range;
-
 use regorus::unstable::{ArithOp, BinOp, BoolOp, Expr, Literal, LiteralStmt, Module, Span};
 
-use super::edits::{Edit, Edited, Piece, place, range, with_quotes};
+use super::edits::{Edit, Edited, place, range, with_quotes};
 use super::functions::operators::{COLLECTION, OPERATOR};
-use super::walk::{self, Walker};
+use super::walk::{self, Walker, is_scalar};
 
 /// Returns the text of a module without such operators and loops, or `None` if it has none.
 pub(super) fn edited(module: &Module, text: &str) -> Option<Edited> {
@@ -101,9 +99,7 @@ impl Operators<'_> {
     }
 
     fn edit(&mut self, at: usize, length: usize, by: String) {
-        let by = vec![Piece::Own(by)];
-        let replaced: Range<usize> = at..at + length;
-        self.edits.push(Edit { replaced, by });
+        self.edits.push(Edit::own(at..at + length, by));
     }
 }
 
@@ -126,17 +122,6 @@ fn comparison(operator: &BoolOp) -> Option<&'static str> {
         BoolOp::Ge => Some(">="),
         BoolOp::Eq | BoolOp::Ne => None,
     }
-}
-
-fn is_scalar(expression: &Expr) -> bool {
-    matches!(
-        expression,
-        Expr::String { .. }
-            | Expr::RawString { .. }
-            | Expr::Number { .. }
-            | Expr::Bool { .. }
-            | Expr::Null { .. }
-    )
 }
 
 fn root(mut expression: &Expr) -> &Expr {

@@ -6,7 +6,7 @@ use regorus::unstable::{Expr, Literal, Module, Query, Rule, RuleHead};
 
 use super::references::{self, first_place};
 use super::results::RESULTS;
-use super::walk::{self, Walker, assignment, indices};
+use super::walk::{self, Walker, assignment, indices, quoted};
 use crate::diagnostic::closest;
 use crate::policy::{Dialect, PolicyOutline, Problem};
 
@@ -104,7 +104,7 @@ impl Reader {
                 .chain(indices(refr))
                 .collect();
             if name == "trigger" {
-                let texts = asked.iter().filter_map(|it| literal(it));
+                let texts = asked.iter().filter_map(|it| quoted(it).map(str::to_owned));
                 let texts: Vec<_> = texts.map(|text| (text, place)).collect();
                 self.outline.asked.extend(texts);
             }
@@ -184,7 +184,7 @@ impl Reader {
             }
             Expr::RefBrack { refr, index, .. } => {
                 let mut path = self.path(refr)?;
-                path.push(literal(index).unwrap_or_else(|| ANY.to_owned()));
+                path.push(quoted(index).unwrap_or(ANY).to_owned());
                 Some(path)
             }
             _ => None,
@@ -220,7 +220,8 @@ impl<'m> Walker<'m> for Reader {
             }
             return;
         }
-        self.outline.texts.extend(literal(expression));
+        let text = quoted(expression).map(str::to_owned);
+        self.outline.texts.extend(text);
         walk::expression(self, expression);
     }
 }
@@ -228,15 +229,6 @@ impl<'m> Walker<'m> for Reader {
 fn item(mut path: Vec<String>) -> Vec<String> {
     path.push(ANY.to_owned());
     path
-}
-
-fn literal(expression: &Expr) -> Option<String> {
-    match expression {
-        Expr::String { value, .. } | Expr::RawString { value, .. } => {
-            value.as_string().ok().map(ToString::to_string)
-        }
-        _ => None,
-    }
 }
 
 /// Returns whether an expression certainly is a single value; for `is_boolean`, whether it may be `true` or `false`.

@@ -10,7 +10,7 @@ use regorus::unstable::{
 };
 
 use super::builtins;
-use super::walk::{assignment, comprehended, head_values, parts};
+use super::walk::{assignment, comprehended, head_values, parts, quoted};
 
 /// A path below `data`: of a rule, or as far as the one of a reference is known.
 pub(super) type Path = Vec<String>;
@@ -130,13 +130,7 @@ pub(super) fn ground(expression: &Expr) -> (Path, Vec<&Expr>) {
                 at = refr;
             }
             Expr::RefBrack { refr, index, .. } => {
-                steps.push(match &**index {
-                    Expr::String { value, .. } | Expr::RawString { value, .. } => {
-                        let text = value.as_string().map(ToString::to_string);
-                        text.map_err(|_| &**index)
-                    }
-                    other => Err(other),
-                });
+                steps.push(quoted(index).map(str::to_owned).ok_or(&**index));
                 at = refr;
             }
             root => break root,
@@ -144,12 +138,10 @@ pub(super) fn ground(expression: &Expr) -> (Path, Vec<&Expr>) {
     };
     let mut path = Vec::new();
     let mut indices = Vec::new();
-    match root {
-        Expr::Var { span, .. } => path.push(span.text().to_owned()),
-        Expr::String { value, .. } | Expr::RawString { value, .. } => {
-            path.extend(value.as_string().map(ToString::to_string));
-        }
-        other => indices.push(other),
+    match (root, quoted(root)) {
+        (Expr::Var { span, .. }, _) => path.push(span.text().to_owned()),
+        (_, Some(text)) => path.push(text.to_owned()),
+        (other, None) => indices.push(other),
     }
     for step in steps.into_iter().rev() {
         match step {

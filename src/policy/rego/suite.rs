@@ -8,8 +8,7 @@ use super::edits::Edited;
 use super::functions::numbers;
 use super::references::{self, RuleDefinition};
 use super::{
-    EDITS, add, as_written, check_functions, checks, conflicts, edits, fractions, new_engine,
-    parse_either, problem, recursion, results, types, unbound,
+    EDITS, add, as_written, checked, edits, new_engine, parse_either, problem, recursion, results,
 };
 use crate::policy::{Dialect, LoadProblem, Problem, RegoFile, TestOutcome, TestRule};
 
@@ -50,13 +49,9 @@ impl Suite {
         for (position, (file, text, dialect)) in sources.into_iter().enumerate() {
             let wrong = |problem: Problem| (position, LoadProblem::Refused(problem));
             let module = &modules[position];
-            let own = references::definitions(module, &modules);
-            check_functions(&own, dialect).map_err(wrong)?;
-            unbound::check(&own).map_err(wrong)?;
-            checks::check(module, &modules, text).map_err(wrong)?;
-            fractions.extend(fractions::read(module).map_err(wrong)?);
-            conflicts::check(module).map_err(wrong)?;
-            types::check(module).map_err(wrong)?;
+            let checked = checked(module, &modules, text, dialect).map_err(wrong)?;
+            let (own, own_fractions) = checked;
+            fractions.extend(own_fractions);
             tests = tests_of(&references::package(module), &own);
             definitions.extend(own);
             let edits = edits(&file.name, text, module.clone(), dialect, &EDITS).map_err(wrong)?;

@@ -10,7 +10,7 @@ use regorus::unstable::{
 };
 
 use super::checks::at;
-use super::walk::{assignment, function_name, indices};
+use super::walk::{assignment, function_name, indices, quoted};
 use super::{builtins, references};
 use crate::policy::Problem;
 
@@ -437,7 +437,7 @@ impl<'m> Checker<'m> {
                 for (_, key, value) in fields {
                     keys.push(self.expression(key, variables));
                     let of = self.expression(value, variables);
-                    match (text(key), &mut known) {
+                    match (quoted(key).map(str::to_owned), &mut known) {
                         (Some(key), Some(known)) => _ = known.insert(key, of),
                         _ => known = None,
                     }
@@ -478,7 +478,7 @@ impl<'m> Checker<'m> {
                     Expr::Number { span, .. } => {
                         span.text().parse().map_or(Key::Unknown, Key::Number)
                     }
-                    other => text(other).map_or(Key::Unknown, Key::Text),
+                    other => quoted(other).map_or(Key::Unknown, |it| Key::Text(it.to_owned())),
                 };
                 self.reference(span, &of, &key)
             }
@@ -694,15 +694,6 @@ fn pattern_type(pattern: &Expr) -> RegoType {
         }
         Expr::Object { .. } => RegoType::Object(None),
         _ => ANY,
-    }
-}
-
-fn text(expression: &Expr) -> Option<String> {
-    match expression {
-        Expr::String { value, .. } | Expr::RawString { value, .. } => {
-            value.as_string().ok().map(ToString::to_string)
-        }
-        _ => None,
     }
 }
 

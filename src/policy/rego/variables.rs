@@ -21,7 +21,7 @@ use regorus::unstable::{
     Expr, Literal, LiteralStmt, Module, Query, Rule, RuleBody, RuleHead, Span,
 };
 
-use super::edits::{Edit, Edited, Piece, place, range, with_quotes};
+use super::edits::{Edit, Edited, place, range, with_quotes};
 use super::references::names;
 use super::walk::{assignment, comprehended, head_values, parts};
 
@@ -288,8 +288,7 @@ impl<'m> Scopes<'m, '_> {
     }
 
     fn edit(&mut self, replaced: Range<usize>, by: String) {
-        let by = vec![Piece::Own(by)];
-        self.edits.push(Edit { replaced, by });
+        self.edits.push(Edit::own(replaced, by));
     }
 }
 

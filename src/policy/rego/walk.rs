@@ -138,6 +138,28 @@ pub(super) fn indices(mut expression: &Expr) -> Vec<&Expr> {
     indices
 }
 
+/// Returns what is between the quotes of an expression.
+pub(super) fn quoted(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::String { value, .. } | Expr::RawString { value, .. } => {
+            value.as_string().ok().map(|text| &**text)
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether an expression is a single value as it is written.
+pub(super) fn is_scalar(expression: &Expr) -> bool {
+    matches!(
+        expression,
+        Expr::String { .. }
+            | Expr::RawString { .. }
+            | Expr::Number { .. }
+            | Expr::Bool { .. }
+            | Expr::Null { .. }
+    )
+}
+
 /// Returns the body of a comprehension.
 pub(super) fn comprehended(expression: &Expr) -> Option<&Query> {
     match expression {
