@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::path::ProjectPath;
 use crate::project::config::OrderFrom;
 use crate::project::discover::Listing;
-use crate::project::stack::{DataKind, StackIndex, StackUse, Stacks};
+use crate::project::stack::{DataKind, StackIndex, StackUse};
 use crate::project::{Problems, Project};
 use crate::source::{FileId, SourceFile, Span};
 
@@ -29,7 +29,7 @@ pub fn add_code_uses(
         terragrunt: (all || order_from.terragrunt) && project.settings.terragrunt,
         remote_state: all || order_from.remote_state,
     };
-    let directories = directories(&project.stacks);
+    let directories = project.stacks.directories();
     let found = inputs::walk_present(project, listing, problems, |tree| {
         inputs::data(&tree.finding_data(), &directories, wanted)
     })?;
@@ -99,17 +99,6 @@ pub fn add_code_uses(
         project.stacks.add_use(stack, used);
     }
     Ok(())
-}
-
-fn directories(stacks: &Stacks) -> Vec<ProjectPath> {
-    let mut directories: Vec<ProjectPath> = Vec::with_capacity(stacks.len());
-    for (_, stack) in stacks.iter() {
-        let directory = stack.path.directory();
-        if directories.last() != Some(directory) {
-            directories.push(directory.clone());
-        }
-    }
-    directories
 }
 
 fn unknown(kind: DataKind, span: Span) -> Diagnostic {

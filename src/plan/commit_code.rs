@@ -122,7 +122,7 @@ impl CommitCode {
     }
 
     fn compare(&self, stack: StackIndex, recorded: &Inputs) -> Result<(), NoCode> {
-        if *recorded.rules != *self.digests.stacks[&stack].rules {
+        if recorded.rules != self.digests.stacks[&stack].inputs.rules {
             return Err(NoCode::Rules);
         }
         if self.digests.are(stack, recorded) {

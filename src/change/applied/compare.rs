@@ -9,7 +9,7 @@ use super::{
     Difference, MissingStack, NoProof, Pending, StackStatus, StackStatuses, clean_commit, differs,
 };
 use crate::change::baseline::AppliedBase;
-use crate::change::digest::{InputDigest, InputDigests};
+use crate::change::digest::InputDigests;
 use crate::change::error::ChangeError;
 use crate::change::find::causes_since;
 use crate::change::ignored::{IgnoreList, IgnoreLists};
@@ -19,7 +19,7 @@ use crate::git::CommitId;
 use crate::path::{Generation, ProjectPath};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
-use crate::state::document::{Applied, Document, Entry};
+use crate::state::document::{Applied, Document, Entry, Inputs};
 
 /// Returns the status of each stack, given the digests of all stacks and the document at an address.
 ///
@@ -46,7 +46,7 @@ pub fn stack_statuses(
         let asking = triggers.of(project, *stack);
         let lock = document.lock.as_ref();
         let ignores_all = lists.get(*stack).is_some_and(IgnoreList::is_all);
-        let status = StackStatus::new(entry(*stack), lock, ignores_all, digest, &asking);
+        let status = StackStatus::new(entry(*stack), lock, ignores_all, &digest.inputs, &asking);
         stacks.insert(*stack, status);
     }
     let mut since = FilesSince::new(present);
@@ -56,7 +56,7 @@ pub fn stack_statuses(
         let (Some(list), Some(applied)) = (lists.get(stack), applied) else {
             continue;
         };
-        let now = &digests.stacks[&stack];
+        let now = &digests.stacks[&stack].inputs;
         let asking = || triggers.of(project, stack);
         let names = leave_out(
             &mut since,
@@ -153,7 +153,7 @@ fn leave_out(
     since: &mut FilesSince<'_>,
     (stack, list): (StackIndex, &IgnoreList),
     applied: &Applied,
-    now: &InputDigest,
+    now: &Inputs,
     status: &mut StackStatus,
     explains: bool,
     asking: &dyn Fn() -> Vec<ProjectPath>,

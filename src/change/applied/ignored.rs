@@ -6,7 +6,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::change::cause::ChangeCause;
-use crate::change::digest::InputDigest;
 use crate::change::error::ChangeError;
 use crate::change::files::ChangedFiles;
 use crate::change::ignored::IgnoreList;
@@ -72,7 +71,7 @@ impl<'a> FilesSince<'a> {
         stack: StackIndex,
         list: &IgnoreList,
         (applied, commit): (&Applied, Option<&CommitId>),
-        now: &InputDigest,
+        now: &Inputs,
     ) -> Result<Vec<String>, ChangeError> {
         let mut names = Vec::new();
         let present = self.present;
@@ -146,7 +145,7 @@ impl<'a> FilesSince<'a> {
         stack: StackIndex,
         list: &IgnoreList,
         (applied, commit): (&Applied, Option<&CommitId>),
-        now: &InputDigest,
+        now: &Inputs,
     ) -> Result<DifferenceVerdict, ChangeError> {
         let present = self.present;
         let stacks = &present.project.stacks;
@@ -193,7 +192,7 @@ fn is_ignored(list: &IgnoreList, file: &ChangedFile) -> bool {
 }
 
 /// Returns the names of the parts that differ from the recorded ones.
-pub(super) fn differing(recorded: Option<&Inputs>, now: &InputDigest) -> Vec<String> {
+pub(super) fn differing(recorded: Option<&Inputs>, now: &Inputs) -> Vec<String> {
     let Some(recorded) = recorded else {
         return Vec::new();
     };

@@ -26,13 +26,12 @@ pub use self::proof::{NoProof, ProvenRemoval, RemovedBy, RemovingBlock, moved_or
 pub use self::relocate::{MoveConflict, relocate};
 use super::baseline::AppliedBase;
 use super::cause::ChangeCause;
-use super::digest::InputDigest;
 use crate::git::CommitId;
 use crate::path::{Generation, ProjectPath, StackPath};
 use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{
-    Applied, Attempt, AttemptOutcome, CONDITION, Entry, Lock, OTHER_BACKEND, OUTDATED_PLAN,
+    Applied, Attempt, AttemptOutcome, CONDITION, Entry, Inputs, Lock, OTHER_BACKEND, OUTDATED_PLAN,
     PARTIAL_PLAN, RunAction, UNREADABLE_PLAN,
 };
 
@@ -188,7 +187,7 @@ impl StackStatus {
         entry: Option<&Entry>,
         lock: Option<&Lock>,
         ignores_all: bool,
-        now: &InputDigest,
+        now: &Inputs,
         triggers: &[ProjectPath],
     ) -> Self {
         if let Some(attempted) = entry.and_then(|entry| Self::of_attempt(entry, lock)) {
@@ -278,11 +277,11 @@ fn clean_commit(applied: &Applied) -> Option<CommitId> {
 }
 
 /// Returns the difference from the applied inputs, if there is one.
-fn difference(applied: &Applied, now: &InputDigest) -> Option<Pending> {
+fn difference(applied: &Applied, now: &Inputs) -> Option<Pending> {
     let Some(inputs) = &applied.inputs else {
         return Some(Pending::OtherRules);
     };
-    if *inputs.rules != *now.rules {
+    if inputs.rules != now.rules {
         return Some(Pending::OtherRules);
     }
     if inputs.digest == now.digest {
@@ -301,7 +300,7 @@ fn difference(applied: &Applied, now: &InputDigest) -> Option<Pending> {
 }
 
 /// Returns the difference from the applied inputs by recorded parts.
-fn differs(applied: &Applied, now: &InputDigest) -> Pending {
+fn differs(applied: &Applied, now: &Inputs) -> Pending {
     Pending::Differs(Difference {
         since: clean_commit(applied),
         parts: ignored::differing(applied.inputs.as_ref(), now),
@@ -313,17 +312,16 @@ fn differs(applied: &Applied, now: &InputDigest) -> Pending {
 mod tests {
     use super::*;
 
-    fn digest(rules: &str, parts: &[(&str, &str)]) -> InputDigest {
+    fn digest(rules: &str, parts: &[(&str, &str)]) -> Inputs {
         let parts: std::collections::BTreeMap<String, String> = parts
             .iter()
             .map(|(name, part)| ((*name).to_owned(), (*part).to_owned()))
             .collect();
-        InputDigest {
+        Inputs {
             rules: rules.into(),
             digest: format!("sha256:{parts:?}"),
             parts,
-            is_dirty: false,
-            counted: None,
+            ..Inputs::default()
         }
     }
 

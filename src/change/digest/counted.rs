@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::ignore_filter::{FilteredDigests, IgnoreFilter};
 use super::own_files::OwnFiles;
 use super::part::PartDigest;
-use super::{CountedDigest, Digester, Parts, all_of, finished, merged, modules, prefixed};
+use super::{Digester, Parts, all_of, finished, merged, modules, prefixed};
 use crate::change::ignored::{IgnoreList, covers};
 use crate::change::inputs::{InputGraph, InputNode};
 use crate::path::ProjectPath;
@@ -126,11 +126,9 @@ impl<'a> Digester<'a> {
         whole: &AllDigests<'_, 'a>,
         own: Option<&OwnFiles<'a>>,
         (all, variables): (&str, &BTreeMap<String, PartDigest>),
-    ) -> CountedDigest {
-        let ignored = sieve.list.words().to_vec();
+    ) -> String {
         if sieve.is_idle() {
-            let digest = all.to_owned();
-            return CountedDigest { ignored, digest };
+            return all.to_owned();
         }
         let mut shared = Parts::new();
         if let Some(own) = own {
@@ -154,8 +152,7 @@ impl<'a> Digester<'a> {
             parts.entry(name.clone()).or_default().part(part);
         }
         let parts = merged(finished(parts), &finished(shared));
-        let digest = prefixed(&all_of(&parts));
-        CountedDigest { ignored, digest }
+        prefixed(&all_of(&parts))
     }
 
     /// Returns the digests of the modules behind a stack, by node.

@@ -57,42 +57,17 @@ const EARLIER_VERSION: u32 = 2;
 /// The digest of a stack's inputs, in total and by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputDigest {
-    /// The rules: a version, and a digest of the relevant settings.
-    pub rules: Arc<str>,
-    /// The digest of all parts: `sha256:` and hexadecimal digits.
-    pub digest: String,
-    /// The start of each part's digest, by name. It shows which parts differ, and proves nothing.
-    pub parts: BTreeMap<String, String>,
+    /// As the state records it.
+    pub inputs: Inputs,
     /// Whether an input, ignored or not, is not committed: an apply uses all of them.
     pub is_dirty: bool,
-    /// The digest of the inputs that `ignore_changes` leaves; `None` if it leaves all or none.
-    pub counted: Option<CountedDigest>,
 }
 
 impl InputDigest {
     /// Returns the form that the state records.
     pub fn recorded(&self) -> Inputs {
-        let counted = self.counted.as_ref().map(|counted| CountedInputs {
-            ignored: counted.ignored.clone(),
-            digest: counted.digest.clone(),
-            other: Map::new(),
-        });
-        Inputs {
-            rules: self.rules.to_string(),
-            digest: self.digest.clone(),
-            parts: self.parts.clone(),
-            counted,
-            other: Map::new(),
-        }
+        self.inputs.clone()
     }
-}
-
-/// The digest of the inputs that `ignore_changes` leaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CountedDigest {
-    /// Sorted.
-    pub ignored: Vec<String>,
-    pub digest: String,
 }
 
 #[derive(Debug)]
@@ -103,7 +78,10 @@ pub struct InputDigests {
 impl InputDigests {
     pub fn are(&self, stack: StackIndex, recorded: &Inputs) -> bool {
         let now = self.stacks.get(&stack);
-        now.is_some_and(|now| *now.rules == *recorded.rules && now.digest == recorded.digest)
+        now.is_some_and(|now| {
+            let now = &now.inputs;
+            now.rules == recorded.rules && now.digest == recorded.digest
+        })
     }
 }
 
@@ -262,11 +240,15 @@ impl<'a> Digester<'a> {
                 parts.entry(name.clone()).or_default().part(part);
             }
             let parts = merged(finished(parts), &shared[candidate]);
-            let mut digest = input_digest(rules_of(candidate), &parts);
-            digest.counted = sieves[at].as_ref().map(|sieve| {
+            let mut digest = input_digest(&rules_of(candidate), &parts);
+            digest.inputs.counted = sieves[at].as_ref().map(|sieve| {
                 let own = own.get(&directories[candidate]);
-                let left = (&*digest.digest, &environment.counted);
-                self.counted((stack, candidate), sieve, &whole, own, left)
+                let left = (&*digest.inputs.digest, &environment.counted);
+                CountedInputs {
+                    ignored: sieve.list.words().to_vec(),
+                    digest: self.counted((stack, candidate), sieve, &whole, own, left),
+                    other: Map::new(),
+                }
             });
             (stack, digest)
         });
@@ -429,15 +411,17 @@ fn merged(
     parts
 }
 
-fn input_digest(rules: Arc<str>, parts: &BTreeMap<String, PartDigest>) -> InputDigest {
+fn input_digest(rules: &str, parts: &BTreeMap<String, PartDigest>) -> InputDigest {
     let all = all_of(parts);
     let shown = parts.iter().map(|(name, part)| (name.clone(), short(part)));
     InputDigest {
-        rules,
-        digest: prefixed(&all),
-        parts: shown.collect(),
+        inputs: Inputs {
+            rules: rules.to_owned(),
+            digest: prefixed(&all),
+            parts: shown.collect(),
+            ..Inputs::default()
+        },
         is_dirty: all.is_dirty,
-        counted: None,
     }
 }
 

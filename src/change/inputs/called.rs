@@ -26,13 +26,7 @@ pub(in crate::change) fn calls(
     is_wanted: impl Fn(&ModuleCall) -> bool + Sync,
 ) -> BTreeMap<StackIndex, Vec<FoundCall>> {
     // Instances of one directory make the same calls.
-    let mut directories: Vec<ProjectPath> = Vec::with_capacity(stacks.len());
-    for (_, stack) in stacks.iter() {
-        let directory = stack.path.directory();
-        if directories.last() != Some(directory) {
-            directories.push(directory.clone());
-        }
-    }
+    let directories = stacks.directories();
     let graph = InputGraph::new(tree, &directories, terragrunt);
     let leads = graph.leads_to(|node| node.calls.iter().any(&is_wanted));
     let found = |(index, directory): (usize, &ProjectPath)| {

@@ -258,7 +258,7 @@ fn declares_otherwise(
             let applied = entry.applied.as_ref();
             let inputs = applied.and_then(|applied| applied.inputs.as_ref());
             let now = declared(&context.project, stack, None);
-            let rules = &input_digests.stacks[&stack].rules;
+            let rules = &input_digests.stacks[&stack].inputs.rules;
             let other = |inputs| follows_other_rules(&now.lifecycle, inputs, rules);
             !is_declared(entry, &now) || inputs.is_some_and(other)
         })

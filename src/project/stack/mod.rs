@@ -265,6 +265,18 @@ impl Stacks {
         Ok(key.map_or(StackRange::EMPTY, |key| self.instances(&here, &key)))
     }
 
+    /// Returns the directories of all stacks, each once.
+    pub fn directories(&self) -> Vec<ProjectPath> {
+        let mut directories: Vec<ProjectPath> = Vec::with_capacity(self.len());
+        for (_, stack) in self.iter() {
+            let directory = stack.path.directory();
+            if directories.last() != Some(directory) {
+                directories.push(directory.clone());
+            }
+        }
+        directories
+    }
+
     /// Returns the stacks in the nearest directory strictly above another one that has any.
     pub fn nearest_above(&self, directory: &ProjectPath) -> StackRange {
         let mut above = directory.ancestors().map(|ancestor| self.at(ancestor));

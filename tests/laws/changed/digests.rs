@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use orch::change::{CurrentProject, UncommittedChanges, digests, stack_statuses};
 use orch::git;
@@ -30,10 +29,14 @@ fn digests_at(root: &Path) -> Digests {
     let repository = git::Repository::open(root).unwrap();
     let status = repository.status().unwrap();
     let found = digests(&project, &listing, &repository, &status, &mut problems).unwrap();
-    let rules: BTreeSet<Arc<str>> = found.stacks.values().map(|it| it.rules.clone()).collect();
+    let rules: BTreeSet<String> = found
+        .stacks
+        .values()
+        .map(|it| it.inputs.rules.clone())
+        .collect();
     let stacks = found.stacks.into_iter().map(|(stack, input)| {
         let path = project.stacks[stack].path.to_string();
-        (path, (input.digest, input.is_dirty))
+        (path, (input.inputs.digest, input.is_dirty))
     });
     Digests {
         rules: rules.iter().map(|rules| &**rules).collect(),
