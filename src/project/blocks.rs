@@ -51,6 +51,12 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_allowed)
 }
 
+/// Returns the problem of a block without a required attribute.
+pub(super) fn needs(block: &Block, name: &str) -> Diagnostic {
+    let message = format!("a `{}` block needs `{name}`", block.kind.text);
+    Diagnostic::error(Code::MissingAttribute, message).label(block.kind.span, "in this block")
+}
+
 /// Reports nested blocks in a block that allows only attributes, with this label.
 pub(super) fn no_blocks(block: &Block, label: &str, problems: &mut Vec<Diagnostic>) {
     let inner = block.body.blocks.iter();

@@ -76,16 +76,9 @@ pub fn words_of_list(
     expr: &Expr,
     namespaces: &StackNamespaces<'_, '_>,
 ) -> Result<Vec<OsString>, Vec<Diagnostic>> {
-    let answer = match namespaces.evaluate(expr) {
-        Ok(answer) => answer,
-        Err(none) => {
-            return Err(vec![needed_at(
-                none.into_diagnostic(),
-                expr.span,
-                expr.span,
-            )]);
-        }
-    };
+    let answer = namespaces
+        .evaluate(expr)
+        .map_err(|none| vec![needed_at(none.into_diagnostic(), expr.span, expr.span)])?;
     let wrong = |label: String| {
         let message = "a command must be a list of strings";
         let diagnostic = Diagnostic::error(Code::WrongType, message).label(expr.span, label);

@@ -12,7 +12,7 @@ use crate::language::syntax::{Attribute, Block};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::project::blocks::{
-    elements, is_name, misplaced_block, string, unknown_attribute, value, wrong_type,
+    elements, is_name, misplaced_block, needs, string, unknown_attribute, value, wrong_type,
 };
 use crate::source::Spanned;
 
@@ -126,10 +126,8 @@ pub(crate) fn read(
         }
     }
     if block.body.attribute("file").is_none() {
-        let diagnostic = Diagnostic::error(Code::MissingAttribute, "a `policy` block needs `file`")
-            .label(block.kind.span, "in this block");
-        problems
-            .push(diagnostic.help("write the path of a Rego file: `file = \"policies/….rego\"`"));
+        let help = "write the path of a Rego file: `file = \"policies/….rego\"`";
+        problems.push(needs(block, "file").help(help));
     }
     Some(PolicyBlock {
         name: name?,

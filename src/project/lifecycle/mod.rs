@@ -130,35 +130,19 @@ pub struct Condition {
 
 impl Lifecycle {
     pub fn is_empty(&self) -> bool {
-        self.first_but_conditions().is_none() && self.conditions.is_empty()
-    }
-
-    /// Returns the first rule in this block other than a condition, with its name.
-    fn first_but_conditions(&self) -> Option<(&'static str, Span)> {
-        let rules = [
-            (
-                block::PREVENT_DESTROY,
-                self.prevent_destroy.as_ref().map(|it| it.span),
-            ),
-            (
-                resources::PREVENT_RESOURCE_DESTROY,
-                self.prevent_resource_destroy.as_ref().map(|it| it.span),
-            ),
-            (
-                block::CREATE_BEFORE_DESTROY,
-                self.create_before_destroy.as_ref().map(|it| it.span),
-            ),
-            (
-                block::IGNORE_CHANGES,
-                self.ignore_changes.as_ref().map(|it| it.span),
-            ),
-            (
-                block::REPLACE_TRIGGERED_BY,
-                self.replace_triggered_by.first().map(|it| it.span),
-            ),
-        ];
-        rules
-            .into_iter()
-            .find_map(|(name, span)| Some((name, span?)))
+        let Lifecycle {
+            prevent_destroy,
+            prevent_resource_destroy,
+            create_before_destroy,
+            ignore_changes,
+            replace_triggered_by,
+            conditions,
+        } = self;
+        prevent_destroy.is_none()
+            && prevent_resource_destroy.is_none()
+            && create_before_destroy.is_none()
+            && ignore_changes.is_none()
+            && replace_triggered_by.is_empty()
+            && conditions.is_empty()
     }
 }

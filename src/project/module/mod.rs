@@ -15,7 +15,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block};
 use crate::path::ProjectPath;
-use crate::project::blocks::{name, no_blocks, string, unknown_attribute, value, wrong_type};
+use crate::project::blocks::{
+    name, needs, no_blocks, string, unknown_attribute, value, wrong_type,
+};
 use crate::source::{Span, Spanned};
 use crate::version::parse_version;
 
@@ -153,9 +155,7 @@ fn required(
     problems: &mut Vec<Diagnostic>,
 ) -> Option<Spanned<String>> {
     let Some(attribute) = block.body.attribute(name) else {
-        let message = format!("a `{MODULE}` block needs `{name}`");
-        let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
-            .label(block.kind.span, "in this block");
+        let diagnostic = needs(block, name);
         problems.push(diagnostic.help(format!("write `{name} = {example}`")));
         return None;
     };

@@ -14,7 +14,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::language::NoNamespaces;
 use crate::language::syntax::{Attribute, Block};
 use crate::path::{KeyFilter, ProjectPath, StackPath};
-use crate::project::blocks::{only_attributes, string};
+use crate::project::blocks::{needs, only_attributes, string};
 use crate::source::Spanned;
 
 /// The block for moved stacks.
@@ -53,11 +53,8 @@ impl Kind {
         problems: &mut Vec<Diagnostic>,
     ) -> Option<Spanned<StackPath>> {
         let Some(attribute) = block.body.attribute(name) else {
-            let message = format!("a `{}` block needs `{name}`", self.name);
-            let diagnostic = Diagnostic::error(Code::MissingAttribute, message)
-                .label(block.kind.span, "in this block")
-                .help(format!("write the path of the stacks: `{name} = \"/…\"`"));
-            problems.push(diagnostic);
+            let help = format!("write the path of the stacks: `{name} = \"/…\"`");
+            problems.push(needs(block, name).help(help));
             return None;
         };
         let written = string(attribute, "a path", &self.place, problems)?;
@@ -95,11 +92,8 @@ fn located(
     }
     if written.contains('\0') {
         let message = format!("`{name}` has a NUL character");
-        return Err(wrong(
-            Code::InvalidValue,
-            message,
-            "no path has such a character",
-        ));
+        let label = "no path has such a character";
+        return Err(wrong(Code::InvalidValue, message, label));
     }
     if written.starts_with("tag:") {
         let message = format!("`{name}` must be a path");

@@ -378,13 +378,13 @@ impl ReferenceResolver<'_> {
     }
 
     /// Reports a path that names no other stack, and remembers it.
-    fn dangling<'s>(
+    fn dangling(
         &mut self,
         written: Written<'_>,
         path: &ProjectPath,
         key: Option<&KeyFilter>,
         label: &str,
-        candidates: Option<&mut dyn Iterator<Item = &'s str>>,
+        candidates: Option<&mut dyn Iterator<Item = &str>>,
     ) {
         let Written { kind, entry, .. } = written;
         let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);

@@ -206,11 +206,18 @@ impl StateBlock {
         &self,
         host: &dyn Fn(&str) -> Option<String>,
     ) -> Result<StateConfig, Vec<Diagnostic>> {
-        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
         let namespace = host(NAMESPACE_VARIABLE).filter(|namespace| !namespace.is_empty());
-        let config = self.config(&mut values, namespace);
-        match config {
-            Some(config) if values.problems.is_empty() => Ok(config),
+        self.evaluated(host, |values| self.config(values, namespace))
+    }
+
+    fn evaluated<T>(
+        &self,
+        host: &dyn Fn(&str) -> Option<String>,
+        evaluate: impl FnOnce(&mut Values<'_>) -> Option<T>,
+    ) -> Result<T, Vec<Diagnostic>> {
+        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
+        match evaluate(&mut values) {
+            Some(value) if values.problems.is_empty() => Ok(value),
             _ => Err(values.problems),
         }
     }
@@ -220,13 +227,9 @@ impl StateBlock {
         &self,
         host: &dyn Fn(&str) -> Option<String>,
     ) -> Result<RecordPatterns, Vec<Diagnostic>> {
-        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
-        let patterns = record::patterns(&mut values, &record::LISTS);
-        if values.problems.is_empty() {
-            Ok(patterns)
-        } else {
-            Err(values.problems)
-        }
+        self.evaluated(host, |values| {
+            Some(record::patterns(values, &record::LISTS))
+        })
     }
 
     /// Evaluates the patterns of destroying commands: of the lists in `record`, only `destroy` is needed. See
@@ -235,13 +238,8 @@ impl StateBlock {
         &self,
         host: &dyn Fn(&str) -> Option<String>,
     ) -> Result<RecordPatterns, Vec<Diagnostic>> {
-        let mut values = Values::new(&self.attributes, HostVariables::Known(host));
-        let patterns = record::patterns(&mut values, &[RecordKind::Destroy]);
-        if values.problems.is_empty() {
-            Ok(patterns)
-        } else {
-            Err(values.problems)
-        }
+        let lists = [RecordKind::Destroy];
+        self.evaluated(host, |values| Some(record::patterns(values, &lists)))
     }
 
     fn config(&self, values: &mut Values<'_>, namespace: Option<String>) -> Option<StateConfig> {
