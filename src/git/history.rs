@@ -50,10 +50,7 @@ impl Repository {
         if commits.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.ask(
-            |library| library.commit_texts(commits),
-            |program| program.commit_texts(commits),
-        )
+        ask!(self, commit_texts(commits))
     }
 
     /// Returns which of these commits the history of `tip` lacks. All of them must be present.
@@ -83,20 +80,14 @@ impl Repository {
         tip: &CommitId,
         base: Option<&CommitId>,
     ) -> Result<Vec<HistoryCommit>, GitError> {
-        self.ask(
-            |library| library.history(tip, base),
-            |program| program.history(tip, base),
-        )
+        ask!(self, history(tip, base))
     }
 
     pub fn earliest(&self, commits: &[CommitId]) -> Result<Option<CommitId>, GitError> {
         if let [] | [_] = commits {
             return Ok(commits.first().cloned());
         }
-        self.ask(
-            |library| library.earliest(commits),
-            |program| program.earliest(commits),
-        )
+        ask!(self, earliest(commits))
     }
 }
 
@@ -127,9 +118,6 @@ impl Repository {
         if old == new || directories.is_empty() {
             return Ok(Vec::new());
         }
-        self.ask(
-            |library| library.departures(old, new, &self.prefix, directories),
-            |program| program.departures(old, new, &self.prefix, directories),
-        )
+        ask!(self, departures(old, new, &self.prefix, directories))
     }
 }

@@ -43,7 +43,7 @@ impl Repository {
         search: &Search<'_>,
     ) -> Result<Vec<Arc<[Holds]>>, GitError> {
         let places = Places::new(search.directories, &self.prefix);
-        let roots = self.ask(|library| library.trees(commits), |it| it.trees(commits))?;
+        let roots = ask!(self, trees(commits))?;
         let mut visits = Visits::default();
         let roots: Vec<usize> = roots
             .into_iter()
@@ -75,10 +75,7 @@ impl Repository {
                 let children = children(&places.nodes[visit.node], tree, id_bytes, search);
                 found.borrow_mut()[number] = children;
             };
-            self.ask(
-                |library| library.objects(&ids, read),
-                |program| program.objects(&ids, read),
-            )?;
+            ask!(self, objects(&ids, read))?;
             for (number, children) in level.clone().zip(found.into_inner()) {
                 for child in children {
                     match child {

@@ -7,6 +7,16 @@
 //! Only [`Repository::fetch`], [`Repository::set_remote_head`] and [`Repository::check_out`] write to the repository.
 //! This module doesn't know bases or stacks.
 
+/// Asks libgit2 and, if it cannot answer, the `git` program, in the same words.
+macro_rules! ask {
+    ($repository:ident, $question:ident($($given:expr),*)) => {
+        $repository.ask(
+            |library| library.$question($($given),*),
+            |program| program.$question($($given),*),
+        )
+    };
+}
+
 mod answer;
 mod blob;
 mod commit_id;
@@ -141,18 +151,12 @@ impl Repository {
 
     /// Returns the parents of a commit, whether they are present or cut off in a shallow clone.
     pub fn parents(&self, commit: &CommitId) -> Result<Vec<CommitId>, GitError> {
-        self.ask(
-            |library| library.parents(commit),
-            |program| program.parents(commit),
-        )
+        ask!(self, parents(commit))
     }
 
     /// Returns the best common ancestor of two commits, or `None` if none is present.
     pub fn merge_base(&self, a: &CommitId, b: &CommitId) -> Result<Option<CommitId>, GitError> {
-        let asked = self.ask(
-            |library| library.merge_base(a, b),
-            |program| program.merge_base(a, b),
-        );
+        let asked = ask!(self, merge_base(a, b));
         match asked {
             Err(GitError::Library(error))
                 if self
@@ -209,17 +213,11 @@ impl Repository {
 
     /// Returns the branch that a remote's HEAD pointed to when it was last seen, if it was.
     pub fn remote_head(&self, remote: &str) -> Result<Option<String>, GitError> {
-        self.ask(
-            |library| library.remote_head(remote),
-            |program| program.remote_head(remote),
-        )
+        ask!(self, remote_head(remote))
     }
 
     pub fn config(&self, name: &str) -> Result<Option<String>, GitError> {
-        self.ask(
-            |library| library.config(name),
-            |program| program.config(name),
-        )
+        ask!(self, config(name))
     }
 
     pub fn is_shallow(&self) -> Result<bool, GitError> {
@@ -235,10 +233,7 @@ impl Repository {
         if old == new {
             return Ok(Vec::new());
         }
-        self.ask(
-            |library| library.differences(old, new, &self.prefix),
-            |program| program.differences(old, new, &self.prefix),
-        )
+        ask!(self, differences(old, new, &self.prefix))
     }
 
     /// Returns whether files of the repository that lie outside the project differ between two commits.
@@ -246,10 +241,7 @@ impl Repository {
         if old == new || self.prefix.is_empty() {
             return Ok(false);
         }
-        self.ask(
-            |library| library.differs_outside(old, new, &self.prefix),
-            |program| program.differs_outside(old, new, &self.prefix),
-        )
+        ask!(self, differs_outside(old, new, &self.prefix))
     }
 
     /// Returns the files of the project that differ between HEAD, the index and the working tree, in any order.
@@ -269,10 +261,7 @@ impl Repository {
     /// Like [`Self::status`], but asks libgit2 first: where an extra or a missing file does no harm, this
     /// avoids starting a program.
     pub fn rough_status(&self) -> Result<Vec<ChangedFile>, GitError> {
-        self.ask(
-            |library| library.status(&self.prefix),
-            |program| program.status(&self.prefix),
-        )
+        ask!(self, status(&self.prefix))
     }
 
     /// Returns which of some new files of the project git ignores, in the order asked for. The files may be tracked
@@ -287,10 +276,7 @@ impl Repository {
             Err(GitError::Start(error)) => debug!(%error, "there is no git to ask what it ignores"),
             asked => return asked,
         }
-        self.ask(
-            |library| library.ignored(&self.prefix, files),
-            |program| program.ignored(&self.prefix, files),
-        )
+        ask!(self, ignored(&self.prefix, files))
     }
 
     /// Returns the files of a commit that lie directly in the given directories of the project: for
@@ -300,20 +286,14 @@ impl Repository {
         commit: &CommitId,
         directories: &[ProjectPath],
     ) -> Result<Vec<Vec<String>>, GitError> {
-        self.ask(
-            |library| library.files_in(commit, &self.prefix, directories),
-            |program| program.files_in(commit, &self.prefix, directories),
-        )
+        ask!(self, files_in(commit, &self.prefix, directories))
     }
 
     /// Returns the contents of files of a commit, in the order asked for.
     ///
     /// If git cannot answer, for example because one of the files does not exist.
     pub fn read(&self, commit: &CommitId, files: &[ProjectPath]) -> Result<Vec<Vec<u8>>, GitError> {
-        self.ask(
-            |library| library.read(commit, &self.prefix, files),
-            |program| program.read(commit, &self.prefix, files),
-        )
+        ask!(self, read(commit, &self.prefix, files))
     }
 
     /// Returns the commit of a branch of a remote; `None` if there is no such branch. This needs the network, and

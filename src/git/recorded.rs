@@ -64,10 +64,7 @@ impl Repository {
         commit: &CommitId,
         directories: &[ProjectPath],
     ) -> Result<Vec<RecordedFile>, GitError> {
-        self.ask(
-            |library| library.recorded(commit, &self.prefix, directories),
-            |program| program.recorded(commit, &self.prefix, directories),
-        )
+        ask!(self, recorded(commit, &self.prefix, directories))
     }
 
     /// Returns the ids that git would give the contents of plain files on disk, in the order asked for;

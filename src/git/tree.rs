@@ -65,10 +65,7 @@ impl Repository {
         commit: &CommitId,
         scope: Option<&TreeScope>,
     ) -> Result<Vec<TreeEntry>, GitError> {
-        self.ask(
-            |library| library.entries(commit, &self.prefix, scope),
-            |program| program.entries(commit, &self.prefix, scope),
-        )
+        ask!(self, entries(commit, &self.prefix, scope))
     }
 
     /// Returns the contents of files; `None` for those that are larger than `max_bytes`.
@@ -77,9 +74,6 @@ impl Repository {
         ids: &[&str],
         max_bytes: u32,
     ) -> Result<Vec<Option<Vec<u8>>>, GitError> {
-        self.ask(
-            |library| library.contents(ids, max_bytes),
-            |program| program.contents(ids, max_bytes),
-        )
+        ask!(self, contents(ids, max_bytes))
     }
 }
