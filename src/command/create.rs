@@ -59,7 +59,7 @@ impl NewFiles {
     /// Writes all files, or none.
     pub fn write(&self, context: &Context) -> Result<()> {
         let changes: Vec<FileToWrite> = self.0.iter().map(|file| file.change.clone()).collect();
-        write_all(&context.project.root, &changes).map_err(Error::external)
+        write_all(&context.project.root, &changes)
     }
 }
 

@@ -79,7 +79,7 @@ impl Unformatted {
 
     /// Writes all files in the usual layout, each whole.
     pub fn write(&self) -> Result<()> {
-        replace_all(&self.0).map_err(Error::external)
+        replace_all(&self.0)
     }
 }
 

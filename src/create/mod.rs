@@ -16,4 +16,4 @@ pub use self::terraform::{RootModules, root_modules};
 pub use self::terragrunt::{
     BadUnits, InsideOutUnit, LeftOutDependency, NewUnits, new_units, place,
 };
-pub use self::write::{FileToWrite, NotReplaced, NotWritten, Replacement, replace_all, write_all};
+pub use self::write::{FileToWrite, Replacement, replace_all, write_all};

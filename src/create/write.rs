@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
+use crate::error::{Error, Result};
 use crate::path::ProjectPath;
 
 #[derive(Debug, Clone)]
@@ -16,33 +17,11 @@ pub struct FileToWrite {
     pub after: String,
 }
 
-/// Why files could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write `{}`{}", path.relative(), kept(written))]
-pub struct NotWritten {
-    pub path: ProjectPath,
-    /// The files that are written nevertheless.
-    pub written: Vec<ProjectPath>,
-    #[source]
-    pub source: io::Error,
-}
-
-fn kept(written: &[ProjectPath]) -> String {
-    match written {
-        [] => "; nothing was written".to_owned(),
-        [only] => format!("; `{}` was written", only.relative()),
-        [first, rest @ ..] => {
-            let more = rest.len();
-            format!("; `{}` and {more} more were written", first.relative())
-        }
-    }
-}
-
 /// Writes files in the project at `root`. New files never replace others. If one cannot be written, those written
 /// before are removed again; an error lists the changed files that stay.
 ///
 /// Links are not followed: nothing is written outside of the project.
-pub fn write_all(root: &Path, changes: &[FileToWrite]) -> Result<(), NotWritten> {
+pub fn write_all(root: &Path, changes: &[FileToWrite]) -> Result<()> {
     let mut made = Made::default();
     let mut drafts = Vec::with_capacity(changes.len());
     for change in changes {
@@ -51,7 +30,7 @@ pub fn write_all(root: &Path, changes: &[FileToWrite]) -> Result<(), NotWritten>
             Err(source) => {
                 drop(drafts); // which removes them
                 made.remove();
-                return Err(not_written(&change.path, Vec::new(), source));
+                return Err(not_written(&change.path, &[], source));
             }
         }
     }
@@ -66,7 +45,7 @@ pub fn write_all(root: &Path, changes: &[FileToWrite]) -> Result<(), NotWritten>
             Err(error) => {
                 written.retain(|path| !made.removes(path, root));
                 made.remove();
-                return Err(not_written(&change.path, written, error.error));
+                return Err(not_written(&change.path, &written, error.error));
             }
             Ok(_) if change.before.is_none() => made.files.push(host),
             Ok(_) => {}
@@ -76,13 +55,18 @@ pub fn write_all(root: &Path, changes: &[FileToWrite]) -> Result<(), NotWritten>
     Ok(())
 }
 
-fn not_written(path: &ProjectPath, written: Vec<ProjectPath>, source: io::Error) -> NotWritten {
-    let path = path.clone();
-    NotWritten {
-        path,
-        written,
-        source,
-    }
+/// `written` are the files that are written nevertheless.
+fn not_written(path: &ProjectPath, written: &[ProjectPath], source: io::Error) -> Error {
+    let kept = match written {
+        [] => "nothing was written".to_owned(),
+        [only] => format!("`{}` was written", only.relative()),
+        [first, rest @ ..] => {
+            let more = rest.len();
+            format!("`{}` and {more} more were written", first.relative())
+        }
+    };
+    let message = format!("failed to write `{}`; {kept}", path.relative());
+    Error::described(message, source)
 }
 
 /// A file whose text is replaced, in or outside of a project.
@@ -95,30 +79,16 @@ pub struct Replacement {
     pub after: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("failed to write `{shown}`; {}", written_first(*written))]
-pub struct NotReplaced {
-    pub shown: String,
-    /// How many files were written before.
-    pub written: usize,
-    #[source]
-    pub source: io::Error,
-}
-
-fn written_first(written: usize) -> String {
-    match written {
-        0 => "nothing was written".to_owned(),
-        1 => "the file before it was written".to_owned(),
-        more => format!("the {more} files before it were written"),
-    }
-}
-
 /// Replaces files, each whole. None is replaced if one has changed or cannot be written.
-pub fn replace_all(files: &[Replacement]) -> Result<(), NotReplaced> {
-    let failed = |file: &Replacement, written, source| NotReplaced {
-        shown: file.shown.clone(),
-        written,
-        source,
+pub fn replace_all(files: &[Replacement]) -> Result<()> {
+    let failed = |file: &Replacement, written: usize, source: io::Error| {
+        let written = match written {
+            0 => "nothing was written".to_owned(),
+            1 => "the file before it was written".to_owned(),
+            more => format!("the {more} files before it were written"),
+        };
+        let message = format!("failed to write `{}`; {written}", file.shown);
+        Error::described(message, source)
     };
     let mut drafts = Vec::with_capacity(files.len());
     for file in files {
@@ -227,6 +197,7 @@ fn unchanged(place: &Path, before: &str) -> io::Result<fs::Permissions> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::with_causes;
 
     fn new(path: &str) -> FileToWrite {
         FileToWrite {
@@ -277,8 +248,11 @@ mod tests {
         };
         fs::write(root.join("x"), "old").unwrap();
         let error = write_all(root, &[change("other")]).unwrap_err();
-        let cause = "it has changed in the meantime";
-        assert_eq!(error.source.to_string(), cause);
+        let message = with_causes(&error);
+        assert!(
+            message.ends_with("it has changed in the meantime"),
+            "{message}"
+        );
         assert_eq!(fs::read_to_string(root.join("x")).unwrap(), "old");
         write_all(root, &[change("old")]).unwrap();
         assert_eq!(fs::read_to_string(root.join("x")).unwrap(), "x");

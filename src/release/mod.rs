@@ -8,4 +8,4 @@ mod versions;
 
 pub use self::consumers::{Consumer, consumers};
 pub use self::requested::RequestedVersion;
-pub use self::versions::{Release, ReleaseError, ReleaseName, ReleasedVersion};
+pub use self::versions::{Release, ReleaseName, ReleasedVersion, open_repository};

@@ -5,6 +5,7 @@ use std::fmt;
 use semver::Version;
 
 use crate::diagnostic::closest;
+use crate::error::{Error, ErrorContext as _, Refusal, Result};
 use crate::git::{CommitId, GitError, Repository};
 use crate::project::Project;
 use crate::project::module::ModuleBlock;
@@ -75,28 +76,8 @@ pub struct Release {
     pub(super) prefix: String,
 }
 
-/// Why a release cannot be found.
-#[derive(Debug, thiserror::Error)]
-pub enum ReleaseError {
-    #[error("no module `{name}`")]
-    UnknownModule {
-        name: String,
-        /// A module of nearly this name.
-        closest: Option<String>,
-    },
-    #[error("the module `{module}` has no version {version}: no tag `{tag}`")]
-    NoTag {
-        module: String,
-        /// The version, as the user writes it.
-        version: String,
-        tag: String,
-        /// The newest versions that have tags, the newest first.
-        known: Vec<Version>,
-    },
-    /// Git cannot answer.
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
+const FETCH_TAGS: &str = "git fetch --tags";
+const UNREAD_TAGS: &str = "failed to read the tags of the repository";
 
 /// How many versions an error lists.
 const MAX_SHOWN: usize = 5;
@@ -104,20 +85,12 @@ const MAX_SHOWN: usize = 5;
 impl Release {
     /// Finds a release: its module in the project, and its versions among the tags of the
     /// repository. Fails if there is no such module or version, or git fails.
-    pub fn find(
-        name: &ReleaseName,
-        project: &Project,
-        repository: &Repository,
-    ) -> Result<Self, ReleaseError> {
-        let Some(module) = project.modules.get(&name.module) else {
-            let known = project.modules.keys().map(String::as_str);
-            return Err(ReleaseError::UnknownModule {
-                name: name.module.clone(),
-                closest: closest(&name.module, known).map(str::to_owned),
-            });
-        };
+    pub fn find(name: &ReleaseName, project: &Project, repository: &Repository) -> Result<Self> {
+        let module = project.modules.get(&name.module);
+        let module = module.ok_or_else(|| no_module(&name.module, project))?;
         let mut tags: Vec<(Version, String)> = repository
-            .tags()?
+            .tags()
+            .context(UNREAD_TAGS)?
             .into_iter()
             .filter_map(|tag| Some((module.tag.version(&tag)?, tag)))
             .collect();
@@ -134,22 +107,22 @@ impl Release {
                 .filter(|(version, _)| is_it(version))
                 .max_by_key(|(_, tag)| *tag == exact);
             let commit = |tag: &str| repository.commit(&format!("refs/tags/{tag}^{{commit}}"));
-            match found {
-                Some((version, tag)) => match commit(tag)? {
-                    Some(commit) => Ok(ReleasedVersion {
-                        version: version.clone(),
-                        tag: tag.clone(),
-                        commit,
-                    }),
-                    None => Err(no_tag(module, written, exact, &tags)),
-                },
-                None => Err(no_tag(module, written, exact, &tags)),
+            if let Some((version, tag)) = found
+                && let Some(commit) = commit(tag).context(UNREAD_TAGS)?
+            {
+                return Ok(ReleasedVersion {
+                    version: version.clone(),
+                    tag: tag.clone(),
+                    commit,
+                });
             }
+            Err(no_tag(module, written, &exact, &tags))
         };
         let (old, new) = (version(&name.old)?, version(&name.new)?);
         let mut remotes = Vec::new();
-        for remote in repository.remotes()? {
-            remotes.extend(repository.config(&format!("remote.{remote}.url"))?);
+        for remote in repository.remotes().context(UNREAD_TAGS)? {
+            let url = repository.config(&format!("remote.{remote}.url"));
+            remotes.extend(url.context(UNREAD_TAGS)?);
         }
         Ok(Release {
             module: module.clone(),
@@ -168,19 +141,49 @@ impl Release {
     }
 }
 
-fn no_tag(
-    module: &ModuleBlock,
-    version: &str,
-    tag: String,
-    tags: &[(Version, String)],
-) -> ReleaseError {
+fn no_module(name: &str, project: &Project) -> Error {
+    let known = || project.modules.keys().map(String::as_str);
+    let hint = match closest(name, known()) {
+        Some(closest) => format!("did you mean `{closest}`?"),
+        None if project.modules.is_empty() => {
+            "the project has no `module` block; see `orch help releases`".to_owned()
+        }
+        None => {
+            let known: Vec<String> = known().map(|it| format!("`{it}`")).collect();
+            format!("the modules are {}", known.join(", "))
+        }
+    };
+    Error::usage(format!("no module `{name}`")).hint(hint)
+}
+
+fn no_tag(module: &ModuleBlock, version: &str, tag: &str, tags: &[(Version, String)]) -> Error {
     let known = tags.iter().rev().take(MAX_SHOWN);
-    ReleaseError::NoTag {
-        module: module.name.value.clone(),
-        version: version.to_owned(),
-        tag,
-        known: known.map(|(version, _)| version.clone()).collect(),
-    }
+    let known: Vec<String> = known.map(|(version, _)| version.to_string()).collect();
+    let hint = if known.is_empty() {
+        "no tag looks like a version: check `tag` in the `module` block".to_owned()
+    } else {
+        format!("its newest versions here are {}", known.join(", "))
+    };
+    let module = &module.name.value;
+    let problem = format!("the module `{module}` has no version {version}: no tag `{tag}`");
+    Error::refused(problem.clone())
+        .hint(format!("if the tag exists elsewhere, run `{FETCH_TAGS}`"))
+        .hint(hint)
+        .with_refusal(Refusal {
+            problem,
+            command: Some(FETCH_TAGS.to_owned()),
+        })
+}
+
+/// Opens the repository with the tags of a module.
+pub fn open_repository(project: &Project) -> Result<Repository> {
+    Repository::open(&project.root).map_err(|error| match error {
+        GitError::NoRepository(_) | GitError::NoWorkingTree(_) => {
+            let hint = "the versions of a module are tags: run `orch` in its git repository";
+            Error::refused(error.to_string()).hint(hint).documented()
+        }
+        error => Error::described(UNREAD_TAGS, error),
+    })
 }
 
 /// Returns whether a constraint allows a version; without one, any version that is no prerelease.
