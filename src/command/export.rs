@@ -23,7 +23,7 @@ use crate::plan::{PlannedOperation, SavedPlan};
 use crate::printable::{count, printable};
 use crate::project::config::RecordKind;
 use crate::project::policy::PolicyRun;
-use crate::record::journal::{Argument, OnErrorRecord, SettingsRecord};
+use crate::record::journal::{Argument, SettingsRecord};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::request::{head, new_id, past_applies, past_durations};
 use crate::run::run_command::RunCommand;
@@ -263,7 +263,7 @@ impl Context {
             },
             order: plain("the name of the work order", &options.order)?,
             directory: directory.as_deref(),
-            stops: order.settings.on_error == OnErrorRecord::Stop,
+            stops: order.settings.on_error.known() == Ok(OnError::Stop),
             results: results.as_deref().filter(|_| has_results),
             template: &options.template,
         };

@@ -6,7 +6,6 @@
 //! the user.
 
 pub mod apply;
-mod begin;
 mod changes;
 pub mod clone;
 pub mod create;

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::begin::resume_error;
 use super::workflow::EarlierWorkflow;
 use crate::context::{Context, from_lock, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
@@ -19,7 +18,7 @@ use crate::folder::GuardedFolder;
 use crate::notice::Notices;
 use crate::printable::{count, printable};
 use crate::project::Project;
-use crate::record::journal::{OnErrorRecord, RunRecord};
+use crate::record::journal::{OnError, RunRecord};
 use crate::record::results::{ClaimEnd, ResultClaim, RunCopy};
 use crate::run::evaluated::TurnState;
 use crate::run::resume::{EarlierRun, ResumedRun};
@@ -183,7 +182,7 @@ impl Context {
     ) -> Result<()> {
         let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
         if folder.is_some_and(|folder| RunCopy::is_here(&folder, run)) {
-            EarlierRun::of_order(&self.project.root, run).map_err(resume_error)?;
+            EarlierRun::of_order(&self.project.root, run)?;
             return self.send_run(store, order, (number, run)).map(drop);
         }
         let begun = Instant::now();
@@ -251,9 +250,9 @@ impl Context {
 impl OrderRuns {
     /// Reads the runs of a work order up to the last one: that of its jobs, or of follow-ups.
     fn read(project: &Project, last: &str) -> Result<Self> {
-        let last = EarlierRun::of_order(&project.root, last).map_err(resume_error)?;
-        let rest = ResumedRun::new(&last, &project.stacks, false).map_err(resume_error)?;
-        let mut records = last.resumed(&project.root).map_err(resume_error)?;
+        let last = EarlierRun::of_order(&project.root, last)?;
+        let rest = ResumedRun::new(&last, &project.stacks, false)?;
+        let mut records = last.resumed(&project.root)?;
         // Jobs are run again instead.
         let rest = if records.is_empty() {
             rest.without_stacks()
@@ -310,7 +309,7 @@ fn unevaluated(
         let last = earlier.last(&turn.path);
         last.is_some_and(|(_, last)| last.state.lets_others_run())
     };
-    let holds = order.settings.on_error != OnErrorRecord::Continue
+    let holds = order.settings.on_error.known() != Ok(OnError::Continue)
         && !earlier.turns[..n_turns].iter().all(has_succeeded);
     let unevaluated: HashSet<usize> = earlier.unevaluated.iter().copied().collect();
     let mut left = Unevaluated::default();

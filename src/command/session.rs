@@ -7,7 +7,6 @@ use std::path::Path;
 
 use serde_json::value::RawValue;
 
-use super::begin::{begin_error, show};
 use super::workflow::{PreparedPolicies, follow, keep_release_samples};
 use crate::context::Context;
 use crate::error::Result;
@@ -22,7 +21,7 @@ use crate::run::directed::Director;
 use crate::run::event::{RunSummary, Sink};
 use crate::run::execute::{Streams, Task};
 use crate::run::results::UnsentResult;
-use crate::run::started::{BeginError, EndedRun, StartedRun};
+use crate::run::started::{EndedRun, StartedRun};
 use crate::run::state::StatePlan;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::Step;
@@ -67,21 +66,11 @@ pub struct RunSession<'c> {
 }
 
 impl<'c> RunSession<'c> {
-    /// Prints notes about how the run is recorded. `can_be_beside` says whether other runs may run
-    /// in parallel.
-    pub(super) fn new(
-        context: &'c Context,
-        begun: Result<StartedRun, BeginError>,
-        can_be_beside: bool,
-    ) -> Result<Self> {
-        let begun = begun.map_err(|error| begin_error(error, can_be_beside))?;
-        for note in &begun.notes {
-            show(&context.notices, note);
-        }
-        Ok(RunSession {
+    pub(super) fn new(context: &'c Context, begun: StartedRun) -> Self {
+        RunSession {
             context,
             begun: Some(begun),
-        })
+        }
     }
 
     pub(super) fn begun(&self) -> &StartedRun {

@@ -16,7 +16,7 @@ use crate::printable::count;
 use crate::project::Project;
 use crate::project::policy::OnPolicyError;
 use crate::project::stack::StackIndex;
-use crate::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyRecord, RunRecord};
+use crate::record::journal::{EvaluatedTurn, PoliciesRecord, PolicyAnswer, RunRecord};
 use crate::record::samples::{Sample, Samples};
 use crate::run::following::PreparedFollowUp;
 use crate::run::policies::LoadedPolicies;
@@ -274,7 +274,7 @@ impl EarlierWorkflow {
             let block = blocks.find(|block| block.name.value == name);
             block.is_some_and(|block| block.on_error == OnPolicyError::Ignore)
         };
-        let has_failed = |policy: &PolicyRecord| {
+        let has_failed = |policy: &PolicyAnswer| {
             let is_ignored = is_ignored(&policy.policy);
             policy.problem.is_some() && !is_ignored
         };

@@ -11,10 +11,9 @@ use super::limits::Engine;
 use super::{JobGraph, PipelineJob};
 use crate::context::{seal, seal_of};
 use crate::path::StackPath;
-use crate::project::config::RecordKind;
+use crate::record::journal::Word;
 use crate::record::journal::{Argument, DRIFT, PoliciesRecord, SettingsRecord, TRACKED};
 use crate::record::results::{OrderOutline, OutlinedTurn};
-use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 
 /// The format that is written. Within a number, fields are only added.
@@ -253,13 +252,12 @@ impl WorkOrder {
     ///
     /// If a later version of `orch` wrote them.
     pub fn run_settings(&self) -> Result<RunSettings, String> {
-        let on_error = OnError::recorded(&self.settings.on_error)
-            .map_err(|word| format!("its `on_error` is `{word}`"))?;
-        let recording = self
+        let on_error = self
             .settings
-            .recording
-            .as_ref()
-            .map(RecordKind::from_journal);
+            .on_error
+            .known()
+            .map_err(|word| format!("its `on_error` is `{word}`"))?;
+        let recording = self.settings.recording.as_ref().map(Word::known);
         let recording = recording
             .transpose()
             .map_err(|word| format!("its `recording` is `{word}`"))?;

@@ -7,15 +7,17 @@ use std::num::NonZeroUsize;
 use jiff::Timestamp;
 
 use crate::author;
+use crate::error::Result;
 use crate::project::Project;
+use crate::record::journal::Word;
 use crate::record::journal::{
-    BaseRecord, DirectionRecord, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
+    BaseRecord, Direction, FORMAT, Header, PLAN_FOLLOW_UPS, PoliciesRecord, arguments,
 };
 use crate::run::execute::{Execution, Task};
 use crate::run::request::{Invocation, head, names};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
-use crate::run::started::{BeginError, BeginOptions, StartedRun};
+use crate::run::started::{BeginOptions, StartedRun};
 use crate::selection::graph::digest;
 use crate::selection::reference::References;
 
@@ -66,8 +68,8 @@ pub fn begin(
     run: &DriverRun<'_>,
     project: &Project,
     references: &References,
-    circumstances: BeginOptions,
-) -> Result<StartedRun, BeginError> {
+    circumstances: BeginOptions<'_>,
+) -> Result<StartedRun> {
     let uncommitted = circumstances.uncommitted.clone();
     let settings = RunSettings {
         jobs: Some(run.jobs),
@@ -109,7 +111,7 @@ pub fn begin(
         edges: Vec::new(),
         left_out: Vec::new(),
         turns,
-        direction: DirectionRecord::Forward,
+        direction: Word::Known(Direction::Forward),
         settings: (&settings).into(),
         base: run.base.clone(),
         head: head(&project.root).unwrap_or_default(),

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::stale::{DoneOperations, LastRun, OperationKey};
+use crate::error::{BoxedError, Error, Result};
 use crate::folder::{GuardedFolder, Unusable, failed};
 use crate::path::StackPath;
 use crate::record::journal::line;
@@ -35,30 +36,19 @@ pub struct PlanProgress {
     text: Vec<u8>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum ProgressError {
-    #[error(transparent)]
-    Unusable(#[from] Unusable),
-    #[error("line {line} of `.orch/{path}` is damaged: {error}")]
-    Damaged {
-        path: String,
-        line: usize,
-        error: serde_json::Error,
-    },
-    /// A later `orch` wrote it.
-    #[error(
-        "`.orch/{path}` has format {format}, written by orch {orch}; this orch reads formats up to {FORMAT}"
-    )]
-    Newer {
-        path: String,
-        format: u32,
-        orch: String,
-    },
-    /// Not a plan id, so it has no file.
-    #[error("`{0}` is not the id of a plan")]
-    Id(String),
-    #[error("another run has partially applied the plan meanwhile")]
-    Changed,
+fn unknown(why: impl Into<BoxedError>, hint: &str) -> Error {
+    let error = Error::described("the progress of this plan is unknown", why);
+    error.refusing().hint(hint)
+}
+
+fn unusable(why: Unusable) -> Error {
+    let hint = "make it readable and writable for this user, or make a new plan";
+    unknown(why, hint)
+}
+
+fn damaged(path: &str, line: usize, why: &serde_json::Error) -> Error {
+    let why = format!("line {line} of `.orch/{path}` is damaged: {why}");
+    unknown(why, "make a new plan")
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,20 +93,21 @@ pub struct ApplyRun<'a> {
 
 impl PlanProgress {
     /// Reads the progress of a plan; `None` if no run has begun it.
-    pub fn read(root: &Path, plan: &str) -> Result<Self, ProgressError> {
+    pub fn read(root: &Path, plan: &str) -> Result<Self> {
         // The plan file is untrusted: its id must not lead to another path.
         if !Uuid::try_parse(plan).is_ok_and(|id| id.to_string() == plan) {
-            return Err(ProgressError::Id(plan.to_owned()));
+            let why = format!("`{plan}` is not the id of a plan");
+            return Err(unknown(why, "make a new plan"));
         }
         let path = format!("{FOLDER}/{plan}");
-        let text = match GuardedFolder::find(root)? {
-            Some(folder) => folder.read(&path)?,
-            None => None,
-        };
+        let text = GuardedFolder::find(root).and_then(|folder| match folder {
+            Some(folder) => folder.read(&path),
+            None => Ok(None),
+        });
+        let text = text.map_err(unusable)?;
         if text.as_ref().is_some_and(Vec::is_empty) {
             let error = serde_json::Error::custom("the file is empty");
-            let line = 1;
-            return Err(ProgressError::Damaged { path, line, error });
+            return Err(damaged(&path, 1, &error));
         }
         let text = text.unwrap_or_default();
         Ok(PlanProgress {
@@ -128,16 +119,19 @@ impl PlanProgress {
 
     /// Starts recording a run's progress. The caller holds the project lock. Fails if the file
     /// cannot be written, or was written since it was read.
-    pub fn begin(&self, root: &Path, run: &ApplyRun<'_>) -> Result<ProgressWriter, ProgressError> {
-        let folder = GuardedFolder::create(root)?;
-        if folder.read(&self.path)?.unwrap_or_default() != self.text {
-            return Err(ProgressError::Changed);
+    pub fn begin(&self, root: &Path, run: &ApplyRun<'_>) -> Result<ProgressWriter> {
+        let folder = GuardedFolder::create(root).map_err(unusable)?;
+        let text = folder.read(&self.path).map_err(unusable)?;
+        if text.unwrap_or_default() != self.text {
+            let message = "another run has partially applied the plan meanwhile";
+            return Err(Error::refused(message).hint("run the same command again"));
         }
-        folder.make_directory(FOLDER)?;
+        folder.make_directory(FOLDER).map_err(unusable)?;
         let options = &mut OpenOptions::new();
         let complete = complete(&self.text);
+        let file = folder.open(&self.path, options.append(true).create(true));
         let mut writer = ProgressWriter {
-            file: folder.open(&self.path, options.append(true).create(true))?,
+            file: file.map_err(unusable)?,
             path: self.path.clone(),
             length: complete.len() as u64,
             n_lines: complete.split_inclusive(|&byte| byte == b'\n').count(),
@@ -156,7 +150,8 @@ impl PlanProgress {
             is_followed: run.is_followed,
         };
         let written = writer.write(begun);
-        written.map_err(|error| failed("write", &format!(".orch/{}", self.path), error))?;
+        let path = format!(".orch/{}", self.path);
+        written.map_err(|error| unusable(failed("write", &path, error)))?;
         Ok(writer)
     }
 }
@@ -166,7 +161,7 @@ fn complete(text: &[u8]) -> &[u8] {
     &text[..end.map_or(0, |end| end + 1)]
 }
 
-fn progress(path: &str, text: &[u8]) -> Result<DoneOperations, ProgressError> {
+fn progress(path: &str, text: &[u8]) -> Result<DoneOperations> {
     let mut progress = DoneOperations::default();
     let lines = complete(text).split_inclusive(|&byte| byte == b'\n');
     for (text, number) in lines.zip(1..) {
@@ -175,15 +170,14 @@ fn progress(path: &str, text: &[u8]) -> Result<DoneOperations, ProgressError> {
             let missing = || serde_json::Error::custom(format!("it has the number {}", line.line));
             is_next.then_some(line.event).ok_or_else(missing)
         });
-        let line = line.map_err(|error| ProgressError::Damaged {
-            path: path.to_owned(),
-            line: number,
-            error,
-        })?;
+        let line = line.map_err(|error| damaged(path, number, &error))?;
         match line {
             Line::Begun { format, orch, .. } if format > FORMAT => {
-                let path = path.to_owned();
-                return Err(ProgressError::Newer { path, format, orch });
+                let why = format!(
+                    "`.orch/{path}` has format {format}, written by orch {orch}; this orch reads formats up to {FORMAT}"
+                );
+                let hint = "use that version of orch, or make a new plan";
+                return Err(unknown(why, hint));
             }
             Line::Begun {
                 run,
@@ -312,6 +306,7 @@ impl Sink for ProgressWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::with_causes;
 
     const BEGUN: &str = r#"{"line":1,"event":"begun","format":2,"orch":"1","run":"r1","at":"2026-01-02T03:04:05Z","is_work":true,"is_followed":false}"#;
     const DONE: &str =
@@ -319,7 +314,7 @@ mod tests {
     const ENDED: &str = r#"{"line":3,"event":"ended","at":"2026-01-02T03:04:07Z","status":0}"#;
 
     fn read(text: &str) -> Result<(bool, usize, bool), String> {
-        let read = progress("applied/x", text.as_bytes()).map_err(|error| error.to_string())?;
+        let read = progress("applied/x", text.as_bytes()).map_err(|error| with_causes(&error))?;
         let has_succeeded = read.last_run.is_some_and(|last| last.has_succeeded);
         Ok((read.has_begun, read.done.len(), has_succeeded))
     }
@@ -360,7 +355,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         for id in ["", "..", "../lock", "0194B6F0-0000-7000-8000-000000000000"] {
             let read = PlanProgress::read(root.path(), id);
-            assert!(matches!(read, Err(ProgressError::Id(_))), "{id}");
+            let error = with_causes(&read.unwrap_err());
+            assert!(error.ends_with("is not the id of a plan"), "{error}");
         }
     }
 }

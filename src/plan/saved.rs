@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use super::archive::{self, Archive, ArchiveReadError, ArchiveWriteError};
+use super::archive::{self, Archive, ArchiveReadError};
 use super::environment::SavedEnvironment;
 use crate::driver::Outputs;
+use crate::error::Error;
 use crate::path::StackPath;
 use crate::record::journal::Argument;
 use crate::state::document::Inputs;
@@ -129,7 +130,7 @@ impl SavedPlan {
     }
 
     /// Writes it with the tools' plans, in the order of their indices.
-    pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), ArchiveWriteError> {
+    pub fn write(&self, file: &Path, plans: &[PathBuf]) -> Result<(), Error> {
         let json = serde_json::to_vec(self).expect("a plan has only text, numbers and lists");
         archive::write(file, &json, plans)
     }

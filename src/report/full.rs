@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use super::document::FORMAT;
 use super::runs::{Causes, Followed, ShownRun, ShownStack};
+use crate::record::journal::Word;
 use crate::record::journal::{
-    Argument, AttemptRecord, BaseRecord, ChangesRecord, Counts, DirectionRecord, EvaluatedTurn,
+    Argument, AttemptRecord, BaseRecord, ChangeSummary, Counts, Direction, EvaluatedTurn,
     StackState, Stop,
 };
 use crate::record::logs::Logs;
@@ -36,7 +37,7 @@ struct RunJson<'a> {
     /// The time of the last recorded event.
     last_at: String,
     elapsed_ms: Option<u64>,
-    direction: &'a DirectionRecord,
+    direction: &'a Word<Direction>,
     head: Option<&'a str>,
     base: Option<&'a BaseRecord>,
     resumes: Option<&'a str>,
@@ -67,7 +68,7 @@ struct StackJson<'a> {
     started_at: Option<String>,
     ended_at: Option<String>,
     elapsed_ms: Option<u64>,
-    changes: Option<&'a ChangesRecord>,
+    changes: Option<&'a ChangeSummary>,
     log: Option<String>,
     /// Its turns that followed others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -149,7 +150,8 @@ pub(super) fn write_report_json(
     let record = &run.record;
     let header = &record.header;
     let finished = record.finished.as_ref();
-    let has_changes = |stack: &ShownStack| stack.changes().is_some_and(|changes| changes.any);
+    let has_changes =
+        |stack: &ShownStack| stack.changes().is_some_and(|changes| changes.has_changes);
     let report = ReportJson {
         format: FORMAT,
         run: RunJson {

@@ -1,12 +1,17 @@
 //! Describes the changes of a command.
 
-use crate::record::journal::ChangesRecord;
+use crate::record::journal::ChangeSummary;
 
 /// Returns how many resources are added, changed and destroyed: `+3 ~1 -0`; without numbers,
 /// whether there are changes.
-pub(super) fn changes_text(changes: &ChangesRecord) -> String {
-    let Some(resources) = changes.resources.as_ref().filter(|_| changes.any) else {
-        return if changes.any { "changes" } else { "no changes" }.to_owned();
+pub(super) fn changes_text(changes: &ChangeSummary) -> String {
+    let Some(resources) = changes.resources.as_ref().filter(|_| changes.has_changes) else {
+        return if changes.has_changes {
+            "changes"
+        } else {
+            "no changes"
+        }
+        .to_owned();
     };
     let mut text = format!(
         "+{} ~{} -{}",

@@ -4,11 +4,16 @@
 //! module doesn't know how it decides.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
-use super::event::{Ending, Failure};
-use super::execute::{Executor, Settlement, SettlementSender, StepStart, Task, UpcomingStep};
-use super::state::Findings;
-use super::turn::{Turn, TurnIndex};
+use super::event::{Ending, Failure, Outcome, Reaction};
+use super::execute::{
+    Commands, Control, Executor, Running, Settlement, SettlementSender, Signal, StepStart, Task,
+    UpcomingStep,
+};
+use super::following::PolicyThread;
+use super::state::{Findings, OpenIntent, RunState};
+use super::turn::{Step, Turn, TurnIndex};
 use super::workflow::TurnFacts;
 
 /// Decides during a run.
@@ -49,43 +54,75 @@ pub trait Director {
     }
 }
 
-/// The director of a run, if it has one. Two places ask it, one after the other.
-pub(super) type SharedDirector<'a, 'd> = &'a RefCell<Option<&'d mut dyn Director>>;
-
-pub(super) struct DirectedExecutor<'a, 'd, E> {
-    pub(super) executor: E,
-    pub(super) director: SharedDirector<'a, 'd>,
+/// Runs the steps of turns: the director decides which are needed, the state confirms intents before commands start, and
+/// policies decide the effect of ends.
+pub(super) struct TurnExecutor<'a, 'd> {
+    pub(super) commands: Commands<'a>,
+    pub(super) state: Option<Rc<RunState>>,
+    pub(super) director: &'a RefCell<Option<&'d mut dyn Director>>,
+    pub(super) following: &'a RefCell<Option<PolicyThread>>,
 }
 
-impl<E: Executor> Executor for DirectedExecutor<'_, '_, E> {
-    type Command = E::Command;
+/// A step that is running.
+pub(super) enum RunningStep {
+    Command(Running),
+    /// An intent that is not confirmed yet, with the previous command, whose log continues.
+    Question(OpenIntent, Option<Running>),
+}
+
+impl Executor for TurnExecutor<'_, '_> {
+    type Command = RunningStep;
 
     fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
-        match self.director.borrow_mut().as_mut() {
-            Some(director) => director.is_held(step),
-            None => self.executor.is_held(step),
-        }
+        let mut director = self.director.borrow_mut();
+        director.as_mut().is_some_and(|it| it.is_held(step))
     }
 
     fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
-        match self.director.borrow_mut().as_mut() {
-            Some(director) => director.is_needed(step),
-            None => self.executor.is_needed(step),
-        }
+        let mut director = self.director.borrow_mut();
+        director.as_mut().map_or(Ok(true), |it| it.is_needed(step))
     }
 
-    fn start(&mut self, start: StepStart<'_, E::Command>) -> Result<E::Command, Failure> {
-        self.executor.start(start)
+    fn start(&mut self, mut start: StepStart<'_, RunningStep>) -> Result<RunningStep, Failure> {
+        let previous = start.previous.take().and_then(|previous| match previous {
+            RunningStep::Command(running) => Some(running),
+            RunningStep::Question(_, before) => before,
+        });
+        let turn = start.index;
+        if let Some(state) = &self.state
+            && start.turn.steps.get(start.step) == Some(&Step::Confirmation)
+        {
+            let question = state.ask(turn, start.end);
+            return Ok(RunningStep::Question(question, previous));
+        }
+        let running = self.commands.start(start, previous)?;
+        if let Some(state) = &self.state {
+            state.started(turn);
+        }
+        Ok(RunningStep::Command(running))
     }
 
     fn is_unconfirmed(&self, turn: TurnIndex) -> bool {
         let director = self.director.borrow();
-        director
-            .as_ref()
-            .is_some_and(|director| director.is_unconfirmed(turn))
+        director.as_ref().is_some_and(|it| it.is_unconfirmed(turn))
     }
 
     fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
-        self.executor.settle(ending, later)
+        match self.following.borrow_mut().as_mut() {
+            Some(following) => following.ended(ending, later),
+            None => Some(Settlement::by_itself(ending.outcome == Outcome::Succeeded)),
+        }
+    }
+}
+
+impl Control for RunningStep {
+    fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool {
+        match self {
+            RunningStep::Command(running) => running.react(reaction, signal),
+            RunningStep::Question(question, _) => {
+                question.withdraw();
+                true
+            }
+        }
     }
 }

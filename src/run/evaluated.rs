@@ -1,12 +1,9 @@
 //! The answers of policies to the end of a turn, and their effect.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::path::StackPath;
-use crate::policy::PolicyOutput;
-use crate::record::journal::PolicyRecord;
+use crate::record::journal::PolicyAnswer;
 use crate::run::turn::TurnIndex;
 
 /// The state of a turn, as policies know it.
@@ -99,36 +96,6 @@ impl TurnEvaluation {
                     WhyDropped::Limit { .. } | WhyDropped::Ambiguous { .. }
                 )
             })
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyAnswer {
-    pub policy: String,
-    /// Its answer; empty if it failed.
-    pub answer: PolicyOutput,
-    /// How it failed, if it did.
-    pub problem: Option<String>,
-    /// Whether its failure doesn't fail the run.
-    pub is_ignored: bool,
-    pub elapsed: Duration,
-}
-
-impl PolicyAnswer {
-    pub fn recorded(record: &PolicyRecord) -> Self {
-        PolicyAnswer {
-            policy: record.policy.clone(),
-            answer: PolicyOutput {
-                trigger: record.trigger.iter().cloned().collect(),
-                flag: record.flag.iter().cloned().collect(),
-                reset_flag: record.reset_flag.iter().cloned().collect(),
-                sample: record.sample,
-                prints: record.prints.clone(),
-            },
-            problem: record.problem.clone(),
-            is_ignored: false,
-            elapsed: Duration::from_millis(record.elapsed_ms),
-        }
     }
 }
 

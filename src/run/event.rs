@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::path::StackPath;
+use crate::record::journal::ChangeSummary;
+pub use crate::record::journal::Reaction;
 use crate::run::evaluated::{FollowReason, TurnEvaluation};
-use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
 /// Shows or stores events of a run.
@@ -100,16 +101,6 @@ pub enum RunEvent {
     NotKept(String),
     /// The run is over: the last event.
     RunFinished(Arc<RunSummary>),
-}
-
-/// The reaction to a signal. Each further signal is handled more severely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reaction {
-    /// Nothing new starts; each running command is interrupted once and may end by itself.
-    Interrupt,
-    Terminate,
-    /// The running commands are killed.
-    Kill,
 }
 
 /// How a turn ended, and after how long.

@@ -13,9 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use super::evaluated::{FollowReason, TurnState};
 use super::event::{CancelCause, Ending, Failure, Outcome, RunEvent, Turns};
-use super::execute::{
-    AddedTurn, EarlierSender, Executor, Settlement, SettlementSender, StepStart, Task, UpcomingStep,
-};
+use super::execute::{AddedTurn, EarlierSender, Settlement, SettlementSender, Task};
 use super::turn::{Operation, Step, Turn, TurnIndex};
 use super::workflow::{Follower, TurnFacts, TurnKind, WorkflowTurn};
 use crate::path::StackPath;
@@ -216,7 +214,7 @@ impl PolicyThread {
     }
 
     /// Asks the policies of an ended turn; returns the effect if there are none.
-    fn ended(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
+    pub(super) fn ended(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
         let state = match &ending.outcome {
             Outcome::Succeeded => TurnState::Finished,
             Outcome::Failed(Failure::RunTimedOut(_)) => TurnState::Stopped,
@@ -383,35 +381,6 @@ impl AskingThread {
             added: added.collect(),
             answering: joined.filter(|turn| of(*turn).answers_failure).collect(),
             evaluated: Some(Arc::new(evaluated)),
-        }
-    }
-}
-
-/// Runs turns that policies follow.
-pub(super) struct FollowedExecutor<'f, E> {
-    pub(super) executor: E,
-    pub(super) following: &'f RefCell<Option<PolicyThread>>,
-}
-
-impl<E: Executor> Executor for FollowedExecutor<'_, E> {
-    type Command = E::Command;
-
-    fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
-        self.executor.is_held(step)
-    }
-
-    fn is_needed(&mut self, step: &UpcomingStep<'_>) -> Result<bool, Failure> {
-        self.executor.is_needed(step)
-    }
-
-    fn start(&mut self, start: StepStart<'_, E::Command>) -> Result<E::Command, Failure> {
-        self.executor.start(start)
-    }
-
-    fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {
-        match self.following.borrow_mut().as_mut() {
-            Some(following) => following.ended(ending, later),
-            None => self.executor.settle(ending, later),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Translates a run into the words of its journal, and back.
 //!
-//! The journal doesn't know runs. A word from a later `orch` has no counterpart here and is returned to the caller.
+//! The journal doesn't know runs.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -9,19 +9,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::project::attempt::ExitCodes;
-use crate::project::config::{RecordKind, TagLimit};
+use crate::project::config::TagLimit;
 use crate::record::journal::{
-    self, ChangesRecord, Counts, DroppedRecord, EndedTurnRecord, EvaluatedRecord, Event, Finished,
-    FollowRecord, JournalEntry, PolicyRecord, ReasonRecord, ResourcesRecord,
+    self, Counts, DroppedRecord, EndedTurnRecord, EvaluatedRecord, Event, Finished, FollowRecord,
+    JournalEntry, ReasonRecord, Word,
 };
 use crate::run::evaluated::{Follow, FollowReason, TurnEvaluation, WhyDropped};
-use crate::run::event::{
-    CancelCause, Ending, Failure, Outcome, Reaction, RunEvent, RunSummary, Turns,
-};
-use crate::run::order::Direction;
-use crate::run::schedule::OnError;
+use crate::run::event::{CancelCause, Ending, Failure, Outcome, RunEvent, RunSummary, Turns};
 use crate::run::settings::RunSettings;
-use crate::run::terraform::summary::{ChangeSummary, ResourceCounts};
 use crate::run::turn::{Operation, TurnIndex};
 
 /// Returns a duration in whole milliseconds.
@@ -127,7 +122,7 @@ fn event(event: &RunEvent, turns: &Turns) -> Option<Event> {
             is_evaluating: _,
         } => Event::Interrupted {
             signal: *signal,
-            reaction: (*reaction).into(),
+            reaction: Word::Known(*reaction),
             running: paths(running),
         },
         RunEvent::Ended(ending) => Event::Ended(ended(ending, turns)),
@@ -158,16 +153,6 @@ fn reason_record(reason: &FollowReason, turns: &Turns) -> ReasonRecord {
 }
 
 fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecord {
-    let policies = evaluated.policies.iter().map(|policy| PolicyRecord {
-        policy: policy.policy.clone(),
-        trigger: policy.answer.trigger.iter().cloned().collect(),
-        flag: policy.answer.flag.iter().cloned().collect(),
-        reset_flag: policy.answer.reset_flag.iter().cloned().collect(),
-        sample: policy.answer.sample,
-        prints: policy.answer.prints.clone(),
-        problem: policy.problem.clone(),
-        elapsed_ms: milliseconds(policy.elapsed),
-    });
     let follows = |follows: &[Follow]| {
         let record = |follow: &Follow| FollowRecord {
             stack: follow.stack.to_string(),
@@ -194,7 +179,7 @@ fn evaluated_record(evaluated: &TurnEvaluation, turns: &Turns) -> EvaluatedRecor
         stack: evaluated.stack.to_string(),
         run: evaluated.earlier.as_ref().map(|(run, _)| run.clone()),
         state: evaluated.state.word().to_owned(),
-        policies: policies.collect(),
+        policies: evaluated.policies.clone(),
         queued: follows(&evaluated.queued),
         joined: follows(&evaluated.joined),
         dropped: dropped.collect(),
@@ -245,23 +230,7 @@ fn ended(ending: &Ending, turns: &Turns) -> EndedTurnRecord {
         cause,
         elapsed_ms: milliseconds(ending.elapsed),
         attempts: ending.attempts,
-        changes: ending.changes.map(ChangesRecord::from),
-    }
-}
-
-impl From<ChangeSummary> for ChangesRecord {
-    fn from(summary: ChangeSummary) -> Self {
-        let resources = |counts: ResourceCounts| ResourcesRecord {
-            add: counts.add,
-            change: counts.change,
-            destroy: counts.destroy,
-            import: counts.import,
-            forget: counts.forget,
-        };
-        ChangesRecord {
-            any: summary.has_changes,
-            resources: summary.resources.map(resources),
-        }
+        changes: ending.changes,
     }
 }
 
@@ -306,16 +275,6 @@ impl From<&Failure> for journal::FailureRecord {
     }
 }
 
-impl From<Reaction> for journal::ReactionRecord {
-    fn from(reaction: Reaction) -> Self {
-        match reaction {
-            Reaction::Interrupt => journal::ReactionRecord::Interrupt,
-            Reaction::Terminate => journal::ReactionRecord::Terminate,
-            Reaction::Kill => journal::ReactionRecord::Kill,
-        }
-    }
-}
-
 impl From<&RunSettings> for journal::SettingsRecord {
     fn from(settings: &RunSettings) -> Self {
         let limits = settings.limits.iter().map(|limit| journal::TagLimitRecord {
@@ -323,7 +282,7 @@ impl From<&RunSettings> for journal::SettingsRecord {
             at_once: limit.at_once.get(),
         });
         journal::SettingsRecord {
-            on_error: settings.on_error().into(),
+            on_error: Word::Known(settings.on_error()),
             jobs: settings.jobs().get(),
             limits: limits.collect(),
             timeout_ms: settings.timeout.map(milliseconds),
@@ -336,7 +295,7 @@ impl From<&RunSettings> for journal::SettingsRecord {
             success_exit_codes: settings.exit_codes.success.as_deref().map(<[i32]>::to_vec),
             changes_exit_codes: settings.exit_codes.changes.as_deref().map(<[i32]>::to_vec),
             detailed_exit_code: settings.detailed_exit_code,
-            recording: settings.recording.map(Into::into),
+            recording: settings.recording.map(Word::Known),
             sharing: settings.sharing,
         }
     }
@@ -371,72 +330,6 @@ impl RunSettings {
             detailed_exit_code: settings.detailed_exit_code,
             recording: None,
             sharing: settings.sharing,
-        }
-    }
-}
-
-impl From<RecordKind> for journal::RecordingRecord {
-    fn from(recording: RecordKind) -> Self {
-        match recording {
-            RecordKind::Apply => journal::RecordingRecord::Apply,
-            RecordKind::Destroy => journal::RecordingRecord::Destroy,
-            RecordKind::Never => journal::RecordingRecord::Never,
-        }
-    }
-}
-
-impl RecordKind {
-    /// Returns the kind of recording in a journal. The error is the word, if only a later `orch`
-    /// knows it.
-    pub fn from_journal(recording: &journal::RecordingRecord) -> Result<Self, &str> {
-        match recording {
-            journal::RecordingRecord::Apply => Ok(RecordKind::Apply),
-            journal::RecordingRecord::Destroy => Ok(RecordKind::Destroy),
-            journal::RecordingRecord::Never => Ok(RecordKind::Never),
-            journal::RecordingRecord::Other(word) => Err(word),
-        }
-    }
-}
-
-impl From<Direction> for journal::DirectionRecord {
-    fn from(direction: Direction) -> Self {
-        match direction {
-            Direction::Forward => journal::DirectionRecord::Forward,
-            Direction::Reverse => journal::DirectionRecord::Reverse,
-        }
-    }
-}
-
-impl Direction {
-    /// Returns the direction in a journal. The error is the word, if only a later `orch` knows it.
-    pub fn recorded(direction: &journal::DirectionRecord) -> Result<Self, &str> {
-        match direction {
-            journal::DirectionRecord::Forward => Ok(Direction::Forward),
-            journal::DirectionRecord::Reverse => Ok(Direction::Reverse),
-            journal::DirectionRecord::Other(word) => Err(word),
-        }
-    }
-}
-
-impl From<OnError> for journal::OnErrorRecord {
-    fn from(on_error: OnError) -> Self {
-        match on_error {
-            OnError::Stop => journal::OnErrorRecord::Stop,
-            OnError::SkipDependents => journal::OnErrorRecord::SkipDependents,
-            OnError::Continue => journal::OnErrorRecord::Continue,
-        }
-    }
-}
-
-impl OnError {
-    /// Returns the reaction to failures in a journal. The error is the word, if only a later `orch`
-    /// knows it.
-    pub fn recorded(on_error: &journal::OnErrorRecord) -> Result<Self, &str> {
-        match on_error {
-            journal::OnErrorRecord::Stop => Ok(OnError::Stop),
-            journal::OnErrorRecord::SkipDependents => Ok(OnError::SkipDependents),
-            journal::OnErrorRecord::Continue => Ok(OnError::Continue),
-            journal::OnErrorRecord::Other(word) => Err(word),
         }
     }
 }

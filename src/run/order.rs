@@ -3,6 +3,7 @@
 //! [`Schedule`] has the rule; here every stack succeeds at once.
 
 use crate::project::stack::StackIndex;
+pub use crate::record::journal::Direction;
 use crate::run::schedule::{OnError, Schedule};
 use crate::selection::graph::{Graph, Precedence};
 use crate::selection::select::Selection;
@@ -14,14 +15,6 @@ pub struct RunOrder {
     rank: Vec<u32>,
     /// The stacks, in the sequence of a serial run.
     pub sequence: Vec<StackIndex>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Along the constraints.
-    Forward,
-    /// Against them: the same sequence from its end.
-    Reverse,
 }
 
 impl RunOrder {

@@ -1,6 +1,6 @@
 //! The files of a run: its journal and, while it is in progress, the lock.
 //!
-//! A run that cannot be recorded still runs. The reason is data, which the caller shows.
+//! A run that cannot be recorded still runs.
 
 use std::path::Path;
 use std::{fs, io};
@@ -8,7 +8,12 @@ use std::{fs, io};
 use jiff::Timestamp;
 use tracing::debug;
 
+use crate::diagnostic::{Code, Diagnostic};
+use crate::duration::local_time;
+use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::{GuardedFolder, Unusable};
+use crate::notice::Notices;
+use crate::printable::{command_line, listed, printable};
 use crate::record::journal::{
     Header, Journal, JournalError, KEPT_RUNS, Liveness, LockHolder, Locking, ProjectLock,
     RunRecord, Runs, UnreadRun,
@@ -17,6 +22,14 @@ use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
 use crate::run::journaled;
 use crate::run::results::{ResultSender, UnsentResult};
+use crate::source::Sources;
+
+/// How many stacks a message names.
+const MAX_NAMED: usize = 5;
+
+/// How to continue an apply.
+pub(super) const APPLY_IS_LEFT: &str =
+    "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file";
 
 /// The record of a run in progress, and the other recipients of the lines of its journal.
 #[derive(Debug, Default)]
@@ -50,105 +63,73 @@ pub struct EndedRecording {
     pub unsent: Option<Vec<UnsentResult>>,
 }
 
-pub enum RecordingNote {
-    /// The previous run was killed and is unfinished.
-    Killed(LockHolder),
-    /// A second run can start, because there is no lock.
-    NoLock(Unusable),
-    NoJournal(Unusable),
-    /// There is no lock, and the run is not recorded.
-    Nothing(Unusable),
-    /// An old run cannot be removed.
-    NotRemoved {
-        run: String,
-        error: io::Error,
-    },
-}
-
-/// Why a run may not begin now.
-pub enum Busy {
-    /// Another run is in progress, or was killed and left running processes.
-    Held {
-        /// The holder of the lock, if known.
-        holder: Option<Box<LockHolder>>,
-        killed: Option<Box<RunRecord>>,
-        /// Whether it runs on another machine.
-        is_elsewhere: bool,
-    },
-    /// Another run resumed the same one before this one had the lock, so the work that is left has changed.
-    Resumed { run: String, by: String },
-    /// The runs cannot be listed, so one of them may be in progress.
-    Unlisted(Unusable),
-    /// The file of the lock cannot be opened, so another run may hold the lock.
-    NoLock(Unusable),
-    /// It is unknown whether this run has ended.
-    MayBeAlive(String),
-    /// A later run, which may have resumed the same one, cannot be read.
-    Unread(UnreadRun),
+/// What may run beside a run.
+#[derive(Clone, Copy)]
+pub struct Concurrency {
+    /// Whether another run may be in progress.
+    pub is_allowed: bool,
+    /// Whether `--allow-concurrent` would allow that.
+    pub has_flag: bool,
 }
 
 impl Recording {
-    /// Takes the lock of the project at `root` and begins the journal, and returns notes about
-    /// that. With `allow_concurrent`, another run may be in progress. Fails if the run may not
-    /// begin now.
+    /// Takes the lock of the project at `root` and begins the journal. Fails if the run may not begin now.
     pub fn begin(
         root: &Path,
         header: &Header,
-        allow_concurrent: bool,
-    ) -> Result<(Self, Vec<RecordingNote>), Busy> {
+        beside: Concurrency,
+        notices: &Notices,
+    ) -> Result<Self> {
+        let allow_concurrent = beside.is_allowed;
         let mut recording = Recording::default();
-        let mut notes = Vec::new();
         let folder = match GuardedFolder::create(root) {
             Ok(folder) => folder,
             Err(why @ Unusable::Io { .. }) if !allow_concurrent && ProjectLock::may_exist(root) => {
-                return Err(Busy::NoLock(why));
+                return Err(no_lock(why, beside));
             }
             Err(why) => {
-                notes.push(RecordingNote::Nothing(why));
-                return Ok((recording, notes));
+                warn_of_no_record(notices, &why, true);
+                return Ok(recording);
             }
         };
-        let no_lock = match ProjectLock::lock(&folder, &LockHolder::of(header)) {
+        let unlocked = match ProjectLock::lock(&folder, &LockHolder::of(header)) {
             Ok(Locking::Ours { lock, killed }) => {
                 recording.lock = Some(lock);
                 if !allow_concurrent {
-                    check_alone(&folder, header)?;
+                    check_alone(&folder, header, beside)?;
                 }
                 check_resumed_once(&folder, header)?;
                 let killed = killed.filter(|killed| header.resumes.as_ref() != Some(&killed.run));
                 let killed = killed.filter(|killed| is_unfinished(&folder, killed));
-                notes.extend(killed.map(RecordingNote::Killed));
+                if let Some(killed) = &killed {
+                    note_killed(notices, killed);
+                }
                 None
             }
             Ok(Locking::Held(_)) if allow_concurrent => {
                 check_resumed_once(&folder, header)?;
                 None
             }
-            Ok(Locking::Held(holder)) => return Err(held(&folder, holder, header)),
+            Ok(Locking::Held(holder)) => return Err(held(&folder, holder, header, beside)),
             Ok(Locking::Unopened(why)) if allow_concurrent => {
                 check_resumed_once(&folder, header)?;
                 Some(why)
             }
-            Ok(Locking::Unopened(why)) => return Err(Busy::NoLock(why)),
+            Ok(Locking::Unopened(why)) => return Err(no_lock(why, beside)),
             Err(why) => Some(why),
         };
-        let no_journal = match Journal::create(&folder, header) {
-            Ok(journal) => {
+        match (Journal::create(&folder, header), unlocked) {
+            (Ok(journal), unlocked) => {
                 recording.journal = Some(journal);
-                None
+                if let Some(why) = unlocked {
+                    let warning = format!("the run has no lock: {why}; {UNPROTECTED}");
+                    warn(notices, warning);
+                }
+                prune(folder, &header.run, notices);
             }
-            Err(why) => Some(why),
-        };
-        notes.extend(match (no_lock, no_journal) {
-            (None, None) => None,
-            (Some(_), Some(why)) => Some(RecordingNote::Nothing(why)),
-            (None, Some(why)) => Some(RecordingNote::NoJournal(why)),
-            (Some(why), None) => Some(RecordingNote::NoLock(why)),
-        });
-        if recording.journal.is_some() {
-            notes.extend(prune(folder, &header.run));
+            (Err(why), unlocked) => warn_of_no_record(notices, &why, unlocked.is_some()),
         }
-        Ok((recording, notes))
+        Ok(recording)
     }
 
     /// Returns the folder of the run, if it has one.
@@ -235,58 +216,187 @@ fn unread(error: &io::Error) -> io::Error {
 }
 
 /// Finds the runs; none if their folder is not a directory, because no run can be recorded there.
-fn runs(folder: &GuardedFolder) -> Result<Option<Runs>, Busy> {
+fn runs(folder: &GuardedFolder) -> Result<Option<Runs>> {
     match Runs::find(folder.clone()) {
         Ok(runs) => Ok(Some(runs)),
-        Err(error @ Unusable::Io { .. }) => Err(Busy::Unlisted(error)),
+        Err(error @ Unusable::Io { .. }) => {
+            Err(error).context("failed to look for runs in progress")
+        }
         Err(Unusable::Link(_) | Unusable::WrongKind(..)) => Ok(None),
     }
 }
 
 /// Refuses if another run is in progress without the lock, which was unavailable when that one began.
-fn check_alone(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
+fn check_alone(folder: &GuardedFolder, header: &Header, beside: Concurrency) -> Result<()> {
     let Some(runs) = runs(folder)? else {
         return Ok(());
     };
     match runs.in_progress() {
         None => Ok(()),
-        Some((run, Liveness::Unknown)) => Err(Busy::MayBeAlive(run.to_owned())),
+        Some((run, Liveness::Unknown)) => {
+            let way = beside.or_beside();
+            Err(perhaps_alive(run).hint(format!("if it has ended, remove `.orch/runs/{run}`{way}")))
+        }
         Some((other, _)) => {
             let other = runs.brief(other).ok();
             let holder = other.map(|other| LockHolder::of(&other.header));
-            Err(held(folder, holder, header))
+            Err(held(folder, holder, header, beside))
         }
     }
 }
 
 /// Refuses if another run has resumed the same one.
-fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<(), Busy> {
+fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<()> {
     let Some((run, runs)) = header.resumes.as_ref().zip(runs(folder)?) else {
         return Ok(());
     };
-    match runs.resumed_by(run).map_err(Busy::Unread)? {
+    match runs.resumed_by(run).map_err(unread_later)? {
         None => Ok(()),
-        Some(by) => Err(Busy::Resumed {
-            run: run.clone(),
-            by: by.to_owned(),
-        }),
+        Some(by) => Err(
+            Error::refused(format!("run {by} has just resumed run {run}")).hint(format!(
+                "`orch runs show {by}` shows what is left: resume that run"
+            )),
+        ),
     }
 }
 
-fn held(folder: &GuardedFolder, holder: Option<LockHolder>, header: &Header) -> Busy {
-    let killed = holder.as_ref().and_then(|holder| {
-        let runs = Runs::find(folder.clone()).ok()?;
+impl Concurrency {
+    /// Returns the end of a hint that names the flag, if it would help.
+    fn or_beside(self) -> &'static str {
+        if self.has_flag {
+            ", or run at the same time with `--allow-concurrent`"
+        } else {
+            ""
+        }
+    }
+}
+
+fn no_lock(why: Unusable, beside: Concurrency) -> Error {
+    Error::described("another run may hold the lock", why).hint(format!(
+        "make `.orch` and its files readable and writable{}",
+        beside.or_beside()
+    ))
+}
+
+pub(super) fn perhaps_alive(run: &str) -> Error {
+    Error::refused(format!(
+        "run {run} may still be in progress: neither its journal nor its process shows that it has ended"
+    ))
+}
+
+/// Returns the error of a later run that cannot be read, and may have resumed the same one.
+pub(super) fn unread_later(unread: UnreadRun) -> Error {
+    let hint = format!(
+        "it may have resumed the run: make its journal readable, or remove `.orch/runs/{}` if it did not",
+        unread.run
+    );
+    Error::external(unread).hint(hint)
+}
+
+/// Returns the error of a lock that another run holds, or that a killed run has left to its commands.
+fn held(
+    folder: &GuardedFolder,
+    holder: Option<LockHolder>,
+    header: &Header,
+    beside: Concurrency,
+) -> Error {
+    let wait = format!("wait until it has ended{}", beside.or_beside());
+    let Some(holder) = holder else {
+        return Error::refused("another run is in progress in this project; its id is unknown")
+            .hint(wait);
+    };
+    let run = described(&holder);
+    let killed = Runs::find(folder.clone()).ok().and_then(|runs| {
         let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
         // A run without a journal may still be alive.
         runs.record(&holder.run).ok().filter(|_| is_gone)
     });
-    Busy::Held {
-        is_elsewhere: holder
-            .as_ref()
-            .is_some_and(|holder| holder.host != header.host),
-        killed: killed.map(Box::new),
-        holder: holder.map(Box::new),
+    if let Some(record) = killed {
+        let hint = match holder.purpose {
+            None => format!(
+                "wait until it has ended, then run `orch run --resume {}`{}",
+                holder.run,
+                beside.or_beside().replacen(',', ";", 1)
+            ),
+            Some(_) => wait,
+        };
+        return Error::refused(format!(
+            "orch was killed during run {run}, but {} is still running",
+            what_runs(&record)
+        ))
+        .hint(hint);
     }
+    let elsewhere = if holder.host == header.host {
+        String::new()
+    } else {
+        format!(" on {}", printable(&holder.host))
+    };
+    let process = holder.process;
+    let message =
+        format!("another run is in progress in this project: {run}, process {process}{elsewhere}");
+    if beside.has_flag && std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
+        return Error::refused(format!(
+            "{message}; this orch was started by one of its commands"
+        ))
+        .hint("if that is intended, add `--allow-concurrent`");
+    }
+    Error::refused(message).hint(wait)
+}
+
+/// Describes a run: its id, command and start.
+fn described(holder: &LockHolder) -> String {
+    let words: Vec<_> = holder.command.iter().map(|word| word.0.clone()).collect();
+    format!(
+        "{} (`{}`, begun {})",
+        printable(&holder.run),
+        command_line(&words),
+        local_time(holder.since)
+    )
+}
+
+/// Describes what may still run. The lock does not show whether a command of the run or a process
+/// that it left behind holds it.
+fn what_runs(record: &RunRecord) -> String {
+    let stacks: Vec<_> = record.started().map(printable).collect();
+    match &stacks[..] {
+        [] => "a process that it started".to_owned(),
+        [stack] => format!("its command in {stack}, or a process that it started,"),
+        stacks => {
+            let stacks = listed(stacks.iter(), MAX_NAMED);
+            format!("one of its commands in {stacks}, or a process that they started,")
+        }
+    }
+}
+
+const UNPROTECTED: &str = "a second run can start at the same time";
+
+fn warn(notices: &Notices, warning: String) {
+    notices.diagnostics(
+        &[Diagnostic::warning(Code::Unprotected, warning)],
+        &Sources::default(),
+    );
+}
+
+fn warn_of_no_record(notices: &Notices, why: &Unusable, is_unlocked: bool) {
+    let unprotected = if is_unlocked {
+        format!(", and {UNPROTECTED}")
+    } else {
+        String::new()
+    };
+    let warning = format!("this run is not recorded: {why}; it cannot be resumed{unprotected}");
+    warn(notices, warning);
+}
+
+/// Notes that the previous run was killed, and how to continue it.
+fn note_killed(notices: &Notices, killed: &LockHolder) {
+    let way_on = match killed.purpose.as_deref() {
+        None => format!("`orch run --resume {}` resumes it", killed.run),
+        Some("apply") => APPLY_IS_LEFT.to_owned(),
+        // The later run repeats the evaluation.
+        Some(_) => return,
+    };
+    let run = described(killed);
+    notices.note(&format!("orch was killed during run {run}; {way_on}"));
 }
 
 fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
@@ -299,17 +409,18 @@ fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {
 }
 
 /// Removes the oldest runs, but not this one.
-fn prune(folder: GuardedFolder, run: &str) -> Option<RecordingNote> {
+fn prune(folder: GuardedFolder, run: &str, notices: &Notices) {
     let runs = match Runs::find(folder) {
         Ok(runs) => runs,
         Err(error) => {
             debug!(%error, "no runs to remove");
-            return None;
+            return;
         }
     };
     let pruned = runs.prune(KEPT_RUNS);
     runs.remove_unbegun(run);
     debug!(removed = pruned.removed.len(), "old runs removed");
-    let (run, error) = pruned.problems.into_iter().next()?;
-    Some(RecordingNote::NotRemoved { run, error })
+    if let Some((run, error)) = pruned.problems.first() {
+        notices.note(&format!("the old run {run} cannot be removed: {error}"));
+    }
 }

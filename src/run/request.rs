@@ -15,6 +15,7 @@ use tracing::debug;
 use uuid::Uuid;
 
 use crate::author;
+use crate::error::Result;
 use crate::folder::GuardedFolder;
 use crate::git::{GitError, Repository};
 use crate::path::ProjectPath;
@@ -23,6 +24,7 @@ use crate::project::attempt::Attempts;
 use crate::project::config::RecordKind;
 use crate::project::environment::Environment;
 use crate::project::stack::StackIndex;
+use crate::record::journal::Word;
 use crate::record::journal::{
     BaseRecord, FORMAT, Header, PoliciesRecord, RunRecord, Runs, UncommittedFile, arguments,
 };
@@ -32,7 +34,7 @@ use crate::run::resume::ResumedRun;
 use crate::run::run_command::{CommandKind, RunCommand};
 use crate::run::schedule::Schedule;
 use crate::run::settings::{RunSettings, SettingsError};
-use crate::run::started::{BeginError, BeginOptions, StartedRun};
+use crate::run::started::{BeginOptions, StartedRun};
 use crate::run::steps::command_steps;
 use crate::run::tool::AppliedPlan;
 use crate::run::turn::{Step, Turn};
@@ -145,8 +147,8 @@ impl PreparedRun {
         self,
         project: &Project,
         references: &References,
-        circumstances: BeginOptions,
-    ) -> Result<StartedRun, BeginError> {
+        circumstances: BeginOptions<'_>,
+    ) -> Result<StartedRun> {
         let settings = &self.request.settings;
         let one: Arc<[Step]> = [Step::Command("command".into())].into();
         let turns = self.sequence.iter().zip(&self.tasks).zip(&self.attempts);
@@ -263,7 +265,7 @@ impl PreparedRun {
             order: paths(&order),
             left_out: earlier.map_or(Vec::new(), |earlier| paths(&earlier.left_out)),
             turns: Vec::new(),
-            direction: request.direction.into(),
+            direction: Word::Known(request.direction),
             settings: (&request.settings).into(),
             base: request.base.clone().or_else(earlier_base),
             head: head(&project.root).unwrap_or_else(|error| {

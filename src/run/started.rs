@@ -8,32 +8,33 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::error::{ErrorContext as _, Result};
+use crate::notice::Notices;
 use crate::path::StackPath;
 use crate::record::journal::{Header, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
-use crate::run::directed::{DirectedExecutor, Director};
+use crate::run::directed::{Director, TurnExecutor};
 use crate::run::event::{RunEvent, RunSummary, Sink};
 use crate::run::event_stream::EventStream;
-use crate::run::execute::{
-    Commands, Execution, Inbox, Streams, Task, TooFewFiles, execute, make_room,
-};
+use crate::run::execute::{Commands, Execution, Inbox, Streams, Task, execute, make_room};
 use crate::run::following::{
-    FollowUpTurn, FollowUpTurns, FollowUpWork, FollowedExecutor, PolicyThread, PreparedFollowUp,
+    FollowUpTurn, FollowUpTurns, FollowUpWork, PolicyThread, PreparedFollowUp,
 };
-use crate::run::recording::{Busy, EndedRecording, Followers, Recording, RecordingNote};
+use crate::run::recording::{Concurrency, EndedRecording, Followers, Recording};
 use crate::run::results::{OrderResults, ResultSender, UnsentResult};
-use crate::run::state::{Confirming, RunState, StatePlan, WriterReports};
+use crate::run::state::{RunState, StatePlan, WriterReports};
 use crate::run::steps::{command_steps, confirmed};
 use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
 use crate::state::writer::{StateWriter, WriterEnd};
 
-pub struct BeginOptions {
+pub struct BeginOptions<'a> {
+    /// Where notes about its record go.
+    pub notices: &'a Notices,
     /// Whether the run is recorded, and locked against others. A project without a marked root keeps
     /// nothing.
     pub is_recorded: bool,
-    /// Whether another run may be in progress.
-    pub allow_concurrent: bool,
+    pub beside: Concurrency,
     /// The uncommitted files, if known.
     pub uncommitted: Option<Vec<UncommittedFile>>,
     pub is_reported: bool,
@@ -43,16 +44,6 @@ pub struct BeginOptions {
     pub results: Option<OrderResults>,
     /// The receiver of signals, if there is one already.
     pub inbox: Option<Inbox>,
-}
-
-/// Why a run cannot start.
-pub enum BeginError {
-    /// Too few files may be open.
-    Files(TooFewFiles),
-    /// Signals cannot be received.
-    Signals(io::Error),
-    Thread(io::Error),
-    Busy(Busy),
 }
 
 /// A run whose first command is about to start.
@@ -68,7 +59,6 @@ pub struct StartedRun {
     followups: FollowUpTurns,
     /// The steps before the commands of stacks.
     preceding: HashMap<StackPath, Vec<(Step, Task)>>,
-    pub notes: Vec<RecordingNote>,
 }
 
 pub struct EndedRun {
@@ -119,12 +109,13 @@ impl StartedRun {
         tasks: Vec<Vec<Task>>,
         jobs: NonZeroUsize,
         header: impl FnOnce() -> Header,
-        circumstances: BeginOptions,
-    ) -> Result<Self, BeginError> {
-        make_room(jobs.get().min(execution.turns.len())).map_err(BeginError::Files)?;
+        circumstances: BeginOptions<'_>,
+    ) -> Result<Self> {
+        make_room(jobs.get().min(execution.turns.len()))?;
         let BeginOptions {
+            notices,
             is_recorded,
-            allow_concurrent,
+            beside,
             uncommitted: _,
             is_reported,
             events: mut stream,
@@ -133,18 +124,16 @@ impl StartedRun {
         } = circumstances;
         let inbox = match inbox {
             Some(inbox) => inbox,
-            None => Inbox::with_signals().map_err(BeginError::Signals)?,
+            None => Inbox::with_signals().context("failed to receive signals")?,
         };
         let is_followed = is_reported || stream.is_some() || results.is_some();
         let mut header = (is_recorded || is_followed).then(header);
         if let Some((header, results)) = header.as_mut().zip(results.as_ref()) {
             header.part_of = Some(results.outline.run.clone());
         }
-        let (mut recording, notes) = match &header {
-            Some(header) if is_recorded => {
-                Recording::begin(root, header, allow_concurrent).map_err(BeginError::Busy)?
-            }
-            _ => (Recording::default(), Vec::new()),
+        let mut recording = match &header {
+            Some(header) if is_recorded => Recording::begin(root, header, beside, notices)?,
+            _ => Recording::default(),
         };
         if let Some((stream, header)) = stream.as_mut().zip(header.as_ref()) {
             // If there is no reader, the first event fails.
@@ -157,7 +146,7 @@ impl StartedRun {
                     Ok(sender) => Some(sender),
                     Err(error) => {
                         recording.discard();
-                        return Err(BeginError::Thread(error));
+                        return Err(error).context("failed to start a thread");
                     }
                 }
             }
@@ -178,7 +167,6 @@ impl StartedRun {
             following: None,
             followups: FollowUpTurns::default(),
             preceding: HashMap::new(),
-            notes,
         })
     }
 
@@ -373,28 +361,14 @@ impl StartedRun {
                 }
             }
         };
-        let director = &director;
-        let (execution, inbox) = (self.execution, &self.inbox);
-        let summary = match &state {
-            None => {
-                let executor = commands;
-                let executor = FollowedExecutor {
-                    executor,
-                    following: &following,
-                };
-                let mut directed = DirectedExecutor { executor, director };
-                execute(execution, &mut directed, inbox, &mut on_event)
-            }
-            Some(state) => {
-                let state = state.clone();
-                let executor = FollowedExecutor {
-                    executor: Confirming { commands, state },
-                    following: &following,
-                };
-                let mut directed = DirectedExecutor { executor, director };
-                execute(execution, &mut directed, inbox, &mut on_event)
-            }
+        let mut executor = TurnExecutor {
+            commands,
+            state: state.clone(),
+            director: &director,
+            following: &following,
         };
+        let summary = execute(self.execution, &mut executor, &self.inbox, &mut on_event);
+        drop(executor);
         if let Some(following) = following.into_inner() {
             following.end();
         }

@@ -1,22 +1,18 @@
 //! Records a run in the state: before the first attempt in a stack its intent, after the last one its result.
 //!
-//! No command starts before its intent is confirmed. The confirmation is a step of its own, [`Step::Confirmation`],
+//! No command starts before its intent is confirmed. The confirmation is a step of its own, [`Step::Confirmation`](super::turn::Step::Confirmation),
 //! so that signals, time limits and other stacks do not wait for the network. This module doesn't know which commands
 //! are recorded, or where the document is.
 
 use std::cell::{Ref, RefCell};
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::event::{Ending, Failure, Outcome, Reaction};
-use super::execute::{
-    Commands, Control, Executor, Inbox, Running, Signal, StateAlarm, StepEnd, StepReporter,
-    StepStart,
-};
+use super::event::{Ending, Failure, Outcome};
+use super::execute::{Inbox, StateAlarm, StepEnd, StepReporter};
 pub use super::stack_record::{Effect, Findings, NewEntry, NewGeneration, UsedDigests};
-use super::turn::{Step, TurnIndex};
+use super::turn::TurnIndex;
 use crate::path::StackPath;
 use crate::state::document::{Entry, RunAction};
 use crate::state::writer::{Change, Report, StateWriter, WriterEnd};
@@ -205,7 +201,28 @@ impl RunState {
     }
 
     /// Asks for the confirmation of an intent, and before further attempts, whether the lock is still held.
-    fn ask(&self, turn: TurnIndex, end: StepReporter) {
+    pub(super) fn ask(&self, turn: TurnIndex, end: StepReporter) -> OpenIntent {
+        self.send_question(turn, end);
+        OpenIntent {
+            ticket: ticket(turn),
+            key: self
+                .record(turn)
+                .map(|it| it.key.clone())
+                .unwrap_or_default(),
+            questions: self.questions.clone(),
+            writer: self.writer.clone(),
+        }
+    }
+
+    /// Notes that a command has started, which may have taken effect.
+    pub(super) fn started(&self, turn: TurnIndex) {
+        let mut intents = lock(&self.questions);
+        if intents.confirmed.contains(&ticket(turn)) {
+            intents.begun.insert(ticket(turn));
+        }
+    }
+
+    fn send_question(&self, turn: TurnIndex, end: StepReporter) {
         let ticket = ticket(turn);
         let is_confirmed = lock(&self.questions).confirmed.contains(&ticket);
         let Some(record) = self.record(turn) else {
@@ -287,19 +304,6 @@ impl RunState {
     }
 }
 
-/// Runs commands, each after its intent is confirmed.
-pub(super) struct Confirming<'a> {
-    pub(super) commands: Commands<'a>,
-    pub(super) state: Rc<RunState>,
-}
-
-/// A command that is running, or an intent that is not confirmed yet.
-pub(super) enum Confirmed {
-    Command(Running),
-    /// With the previous command, whose log continues.
-    Question(OpenIntent, Option<Running>),
-}
-
 /// An intent that is not confirmed yet.
 pub(super) struct OpenIntent {
     ticket: u64,
@@ -308,67 +312,9 @@ pub(super) struct OpenIntent {
     writer: Arc<StateWriter>,
 }
 
-impl Executor for Confirming<'_> {
-    type Command = Confirmed;
-
-    fn start(&mut self, start: StepStart<'_, Confirmed>) -> Result<Confirmed, Failure> {
-        let StepStart {
-            index,
-            turn,
-            attempt,
-            step,
-            attempts,
-            previous,
-            end,
-        } = start;
-        let previous = previous.and_then(|previous| match previous {
-            Confirmed::Command(running) => Some(running),
-            Confirmed::Question(_, before) => before,
-        });
-        if turn.steps.get(step) == Some(&Step::Confirmation) {
-            let state = &self.state;
-            state.ask(index, end);
-            let record = state.record(index);
-            let question = OpenIntent {
-                ticket: ticket(index),
-                key: record.map(|record| record.key.clone()).unwrap_or_default(),
-                questions: state.questions.clone(),
-                writer: state.writer.clone(),
-            };
-            return Ok(Confirmed::Question(question, previous));
-        }
-        let running = self.commands.start(StepStart {
-            index,
-            turn,
-            attempt,
-            step,
-            attempts,
-            previous,
-            end,
-        })?;
-        let mut intents = lock(&self.state.questions);
-        if intents.confirmed.contains(&ticket(index)) {
-            intents.begun.insert(ticket(index));
-        }
-        Ok(Confirmed::Command(running))
-    }
-}
-
-impl Control for Confirmed {
-    fn react(&self, reaction: Reaction, signal: Option<&Signal>) -> bool {
-        match self {
-            Confirmed::Command(running) => running.react(reaction, signal),
-            Confirmed::Question(question, _) => {
-                question.withdraw();
-                true
-            }
-        }
-    }
-}
-
 impl OpenIntent {
     /// Withdraws the intent, as if it had never been recorded. It may have been confirmed just now.
-    fn withdraw(&self) {
+    pub(super) fn withdraw(&self) {
         let mut intents = lock(&self.questions);
         // The effect of an earlier attempt remains.
         if !intents.begun.contains(&self.ticket) {

@@ -16,13 +16,14 @@ use crate::notice::Notices;
 use crate::path::StackPath;
 use crate::plan::apply::{KeptGeneration, PreparedApply};
 use crate::plan::progress::ApplyRun;
-use crate::plan::verify::{ApplyRecording, RemainingWork, unknown_progress};
+use crate::plan::verify::{ApplyRecording, RemainingWork};
 use crate::plan::{DriverRun, Purpose, begin};
 use crate::printable::{command_line, count, printable};
 use crate::project::discover::RootRule;
 use crate::project::stack::StackIndex;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
+use crate::run::recording::Concurrency;
 use crate::run::request::Invocation;
 use crate::run::started::BeginOptions;
 use crate::run::state_lock::StateLock;
@@ -90,7 +91,7 @@ impl Apply<'_> {
         let root = &context.project.root;
         let applied = verified.applied.as_ref();
         let progress = applied.map(|applied| applied.begin(root, &apply_run));
-        let mut progress = progress.transpose().map_err(unknown_progress)?;
+        let mut progress = progress.transpose()?;
         if let Some(lock) = lock {
             let generations = Arc::new(self.generations(context));
             let environments = context.evaluator().in_generations(generations);
@@ -198,7 +199,11 @@ impl Apply<'_> {
         };
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
-            allow_concurrent: self.part.is_some(),
+            notices: &context.notices,
+            beside: Concurrency {
+                is_allowed: self.part.is_some(),
+                has_flag: false,
+            },
             uncommitted: verified.uncommitted.clone(),
             is_reported: false,
             events: None,
@@ -213,7 +218,7 @@ impl Apply<'_> {
             &context.references,
             circumstances,
         );
-        RunSession::new(context, begun, false)
+        Ok(RunSession::new(context, begun?))
     }
 
     /// Notes how to continue, if work is left that no later turn has done.

@@ -18,7 +18,7 @@ use crate::plan::planner::{Removals, refuse, refuse_left_behind};
 use crate::plan::progress::PlanProgress;
 use crate::plan::protection::Destroyer;
 use crate::plan::stale::{DoneOperations, OperationKey};
-use crate::plan::verify::{RemainingWork, Verification, removals_of, to_do, unknown_progress};
+use crate::plan::verify::{RemainingWork, Verification, removals_of, to_do};
 use crate::project::Problems;
 use crate::record::journal::UncommittedFile;
 use crate::run::policies::LoadedPolicies;
@@ -189,7 +189,7 @@ impl Apply<'_> {
             return Ok(None);
         }
         let read = PlanProgress::read(root, &self.saved.plan.id);
-        read.map(Some).map_err(unknown_progress)
+        read.map(Some)
     }
 
     fn removes(&self) -> bool {

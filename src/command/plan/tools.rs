@@ -18,6 +18,7 @@ use crate::project::discover::RootRule;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::{failure_reason, failure_text, first_error};
 use crate::run::event::Ending;
+use crate::run::recording::Concurrency;
 use crate::run::request::Invocation;
 use crate::run::schedule::OnError;
 use crate::run::started::BeginOptions;
@@ -55,7 +56,11 @@ impl Ask for Tools<'_> {
         let circumstances = BeginOptions {
             results: None,
             is_recorded: origin.is_recorded && context.rule != RootRule::WorkingDirectory,
-            allow_concurrent: false,
+            notices: &context.notices,
+            beside: Concurrency {
+                is_allowed: false,
+                has_flag: false,
+            },
             uncommitted: None,
             is_reported: false,
             events: None,
@@ -70,7 +75,7 @@ impl Ask for Tools<'_> {
             &context.references,
             circumstances,
         );
-        let session = RunSession::new(context, begun, false)?;
+        let session = RunSession::new(context, begun?);
         let folder = session.folder().map(Path::to_owned);
         let output = self.terminal.output(&ToolRun {
             root: &context.project.root,

@@ -43,6 +43,7 @@ use crate::run::directed::Director;
 use crate::run::event_stream::EventStream;
 use crate::run::execute::{LookupError, Task};
 use crate::run::order::{Direction, RunOrder};
+use crate::run::recording::Concurrency;
 use crate::run::request::{Invocation, PrepareError, PreparedRun, RunRequest};
 use crate::run::run_command::{CommandKind, RunCommand};
 use crate::run::safeguard::{Disabled, guards};
@@ -415,7 +416,11 @@ impl LockedRun {
         let results = self.results.map(|outline| context.order_results(&outline));
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
-            allow_concurrent: self.allow_concurrent,
+            notices: &context.notices,
+            beside: Concurrency {
+                is_allowed: self.allow_concurrent,
+                has_flag: true,
+            },
             uncommitted: self.uncommitted,
             is_reported,
             events,
@@ -423,7 +428,7 @@ impl LockedRun {
             inbox: held.as_mut().and_then(|(_, held)| held.inbox()),
         };
         let begun = run.begin(&context.project, &context.references, circumstances);
-        let mut session = RunSession::new(context, begun, true)?;
+        let mut session = RunSession::new(context, begun?);
         if let Some((plan, held)) = held {
             session.keep_state(held.into_lock(), plan)?;
         }

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::options::RunOptions;
-use crate::command::begin::resume_error;
 use crate::command::order_followups::{Claim, OpenFollowUps};
 use crate::command::workflow::{EarlierWorkflow, warn_of_unevaluated};
 use crate::context::{Context, GitSnapshot};
@@ -15,16 +14,16 @@ use crate::git::GitError;
 use crate::notice::Notices;
 use crate::printable::{count, listed, printable};
 use crate::project::Project;
-use crate::project::config::RecordKind;
 use crate::project::host::host_environment;
 use crate::project::policy::PolicyRun;
 use crate::project::stack::Stacks;
+use crate::record::journal::Word;
 use crate::record::journal::{Header, RunRecord};
 use crate::run::resume::{
-    ChangedStack, ChangesSinceRun, EarlierRun, ResumeError, ResumedRun, UnknownChanges, WorkingTree,
+    ChangedStack, ChangesSinceRun, EarlierRun, ResumedRun, UnknownChanges, WorkingTree,
+    unknown_word,
 };
 use crate::run::run_command::CommandKind;
-use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 
 const MAX_NAMED: usize = 5;
@@ -56,8 +55,7 @@ impl Resumed {
             return Ok(None);
         };
         let root = &context.project.root;
-        let earlier =
-            EarlierRun::find(root, &asked.run, options.allow_concurrent).map_err(resume_error)?;
+        let earlier = EarlierRun::find(root, &asked.run, options.allow_concurrent)?;
         let header = &earlier.record.header;
         if let Some(named) = &earlier.named {
             context.notices.note(&format!(
@@ -69,7 +67,7 @@ impl Resumed {
         let context = &*context;
         check(context, &header.run, &changes, asked.allow_stale)?;
         let stacks = &context.project.stacks;
-        let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed).map_err(resume_error)?;
+        let resumed = ResumedRun::new(&earlier, stacks, asked.only_failed)?;
         let notices = &context.notices;
         report_removed(notices, &resumed, asked.allow_stale)?;
         let mut workflow = workflow(&context.project, &earlier)?;
@@ -153,7 +151,7 @@ fn workflow(project: &Project, earlier: &EarlierRun) -> Result<Option<EarlierWor
     let Some(record) = earlier.record.header.policies.clone() else {
         return Ok(None);
     };
-    let before = earlier.resumed(&project.root).map_err(resume_error)?;
+    let before = earlier.resumed(&project.root)?;
     let all: Vec<&RunRecord> = before.iter().chain([&earlier.record]).collect();
     Ok(Some(EarlierWorkflow::new(project, &all, record)))
 }
@@ -326,22 +324,16 @@ fn note_rest(notices: &Notices, resumed: &ResumedRun, has_failed: bool) {
 fn earlier_settings(options: &RunOptions, header: &Header) -> Result<RunSettings> {
     let mut settings = RunSettings::recorded(&header.settings);
     if options.settings.on_error.is_none() {
-        let on_error = OnError::recorded(&header.settings.on_error).map_err(|word| {
-            let unknown = ResumeError::unknown_word(header, "`--on-error`", word);
-            Error::refused(unknown.to_string()).hint("set `--on-error`")
+        let on_error = header.settings.on_error.known().map_err(|word| {
+            Error::refused(unknown_word(header, "`--on-error`", word)).hint("set `--on-error`")
         })?;
         settings.on_error = Some(on_error);
     }
     if options.settings.recording.is_none() {
-        let recording = header
-            .settings
-            .recording
-            .as_ref()
-            .map(RecordKind::from_journal)
-            .transpose();
+        let recording = header.settings.recording.as_ref().map(Word::known);
+        let recording = recording.transpose();
         settings.recording = recording.map_err(|word| {
-            let unknown = ResumeError::unknown_word(header, "`--record`", word);
-            Error::refused(unknown.to_string())
+            Error::refused(unknown_word(header, "`--record`", word))
                 .hint("say whether to record the run with `--record` or `--no-record`")
         })?;
     }

@@ -30,7 +30,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::error::{ArchiveProblem, ArchiveReadError, ArchiveWriteError};
+pub use self::error::ArchiveReadError;
 pub use self::read::Archive;
 pub use self::write::{check_target, write};
 use crate::context::PLAN_MARK;

@@ -11,7 +11,7 @@ use rawzip::{
 };
 
 use super::copy::{CopiedContent, CopyError, copy};
-use super::error::{ArchiveFault, ArchiveProblem, ArchiveReadError, shown};
+use super::error::{ArchiveFault, ArchiveReadError, shown};
 use super::{
     FILE_MODE, FORMAT, MANIFEST_JSON, MOST_BYTES, MOST_JSON_BYTES, MOST_MANIFEST_BYTES, MOST_PLANS,
     PLAN_JSON, comment, entry_name, open_regular,
@@ -56,7 +56,7 @@ impl Archive {
         let open = || -> Result<_, ArchiveFault> {
             let (file, metadata) = open_regular(file)
                 .map_err(ArchiveFault::Io)?
-                .ok_or(ArchiveProblem::NotRegular)?;
+                .ok_or("is not a regular file")?;
             open_zip(file, metadata.len())
         };
         match open() {
@@ -78,7 +78,7 @@ impl Archive {
             let entry = &self.entries[0];
             if entry.listed.size > MOST_JSON_BYTES {
                 let limit = format!("{} MiB of `{PLAN_JSON}`", MOST_JSON_BYTES >> 20);
-                return Err(ArchiveProblem::TooLarge(limit).into());
+                return Err(too_large(&limit));
             }
             let mut content = Vec::new();
             self.copy(entry, &mut content)?;
@@ -101,8 +101,8 @@ impl Archive {
     /// is removed again.
     pub fn extract(&self, plan: usize, to: &Path) -> Result<(), ArchiveReadError> {
         let Some(entry) = self.entries.get(plan.saturating_add(1)) else {
-            let problem = ArchiveProblem::Missing(format!("plans/{plan}"));
-            return Err(ArchiveFault::from(problem).in_file(&self.file));
+            let problem = format!("has no entry `plans/{plan}`");
+            return Err(ArchiveFault::Problem(problem).in_file(&self.file));
         };
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -127,9 +127,25 @@ impl Archive {
         if copied.size == *size && copied.sha256 == *sha256 {
             Ok(())
         } else {
-            Err(ArchiveProblem::Damaged(name.clone()).into())
+            Err(damaged(name))
         }
     }
+}
+
+const BAD_DIRECTORY: &str = "has a damaged table of contents";
+const BAD_MANIFEST: &str = "has a `manifest.json` that does not list its entries";
+
+/// Returns the fault of an entry whose size or digest differs from the manifest.
+fn damaged(name: &str) -> ArchiveFault {
+    format!("is damaged: `{name}` does not match the manifest").into()
+}
+
+fn too_large(limit: &str) -> ArchiveFault {
+    format!("has more than {limit}, the most that orch writes").into()
+}
+
+fn contradiction(name: &str) -> String {
+    format!("has contradictory headers for its entry `{name}`")
 }
 
 fn copy_place(
@@ -150,48 +166,49 @@ fn open_zip(
     length: u64,
 ) -> Result<(ZipArchive<FileReader>, Vec<ArchiveEntry>), ArchiveFault> {
     if length == 0 {
-        return Err(ArchiveProblem::Empty.into());
+        return Err("is empty".into());
     }
     let mut start = Vec::new();
     let start_bytes = (LOCAL_HEADER_BYTES + PLAN_JSON.len()) as u64;
     let mut reader = io::Read::by_ref(&mut file).take(start_bytes);
     reader.read_to_end(&mut start).map_err(ArchiveFault::Io)?;
     if !start.starts_with(LOCAL_HEADER_SIGNATURE) {
-        return Err(ArchiveProblem::NoZip.into());
+        return Err("is not a plan: it does not begin like a zip archive".into());
     }
     let is_plan = start.get(LOCAL_HEADER_BYTES..) == Some(PLAN_JSON.as_bytes());
-    let strange = || {
-        if is_plan {
-            ArchiveProblem::End
-        } else {
-            ArchiveProblem::NoPlan
-        }
+    let strange = if is_plan {
+        "is truncated, or has data after its end"
+    } else {
+        "is a zip archive, but not a plan of `orch plan -o` (unpack it first if it is an artifact)"
     };
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let zip = ZipArchive::from_file(file, &mut buffer)
-        .map_err(|error| ArchiveFault::structure(error, strange()))?;
-    let found = read_comment(&zip)?.ok_or_else(strange)?;
+        .map_err(|error| ArchiveFault::structure(error, strange))?;
+    let found = read_comment(&zip)?.ok_or(strange)?;
     if zip.end_offset() != length {
-        return Err(strange().into());
+        return Err(strange.into());
     }
-    let format = format_of(&found).ok_or_else(strange)?;
+    let format = format_of(&found).ok_or(strange)?;
     if format > FORMAT {
-        return Err(ArchiveProblem::Newer(format).into());
+        return Err(format!(
+            "has format {format}, and this version of orch reads formats up to {FORMAT}: use the version that wrote it"
+        )
+        .into());
     }
     let mut places = read_directory(&zip, &mut buffer)?;
-    let manifest_place = places.pop().ok_or(ArchiveProblem::Directory)?;
+    let manifest_place = places.pop().ok_or(BAD_DIRECTORY)?;
     if manifest_place.end - manifest_place.start > MOST_MANIFEST_BYTES {
         let limit = format!("{} MiB of `{MANIFEST_JSON}`", MOST_MANIFEST_BYTES >> 20);
-        return Err(ArchiveProblem::TooLarge(limit).into());
+        return Err(too_large(&limit));
     }
     let mut list = Vec::new();
     let copied = copy_place(&zip, &manifest_place, &mut list)?;
     if found != comment(FORMAT, &copied.sha256) {
-        return Err(ArchiveProblem::Damaged(MANIFEST_JSON.to_owned()).into());
+        return Err(damaged(MANIFEST_JSON));
     }
-    let manifest: Manifest = serde_json::from_slice(&list).map_err(|_| ArchiveProblem::Manifest)?;
+    let manifest: Manifest = serde_json::from_slice(&list).map_err(|_| BAD_MANIFEST)?;
     if manifest.entries.len() != places.len() {
-        return Err(ArchiveProblem::Manifest.into());
+        return Err(BAD_MANIFEST.into());
     }
     let count = places.len() + 1;
     let listed = places.into_iter().zip(manifest.entries).enumerate();
@@ -199,14 +216,14 @@ fn open_zip(
         .map(|(index, (place, listed))| {
             let name = entry_name(index, count);
             if listed.name != name {
-                return Err(ArchiveProblem::Manifest);
+                return Err(BAD_MANIFEST.into());
             }
             if listed.size != place.end - place.start {
-                return Err(ArchiveProblem::Damaged(name));
+                return Err(damaged(&name));
             }
             Ok(ArchiveEntry { place, listed })
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<_, ArchiveFault>>()?;
     Ok((zip, entries))
 }
 
@@ -230,11 +247,11 @@ fn read_directory(
     zip: &ZipArchive<FileReader>,
     buffer: &mut [u8],
 ) -> Result<Vec<Range<u64>>, ArchiveFault> {
-    let damaged = |error| ArchiveFault::structure(error, ArchiveProblem::Directory);
+    let damaged = |error| ArchiveFault::structure(error, BAD_DIRECTORY);
     let count = zip.entries_hint();
-    let count = usize::try_from(count).map_err(|_| ArchiveProblem::Directory)?;
+    let count = usize::try_from(count).map_err(|_| BAD_DIRECTORY)?;
     if count > MOST_PLANS + 2 {
-        return Err(ArchiveProblem::TooLarge(format!("{MOST_PLANS} plans")).into());
+        return Err(too_large(&format!("{MOST_PLANS} plans")));
     }
     let mut places = Vec::new();
     let mut end = 0;
@@ -243,21 +260,21 @@ fn read_directory(
     let mut records = zip.entries(buffer);
     while let Some(record) = records.next_entry().map_err(damaged)? {
         if places.len() == count {
-            return Err(ArchiveProblem::Directory.into());
+            return Err(BAD_DIRECTORY.into());
         }
         let name = entry_name(places.len(), count);
         check_record(&record, &name)?;
         directory_end += CENTRAL_HEADER_BYTES + name.len() as u64;
         bytes += record.compressed_size_hint();
         if bytes > MOST_BYTES + MOST_MANIFEST_BYTES {
-            return Err(ArchiveProblem::TooLarge(format!(
-                "{} GB of plans",
-                MOST_BYTES / 1_000_000_000
-            ))
-            .into());
+            let limit = format!("{} GB of plans", MOST_BYTES / 1_000_000_000);
+            return Err(too_large(&limit));
         }
         if record.local_header_offset() != end {
-            return Err(ArchiveProblem::Place(name).into());
+            return Err(format!(
+                "has hidden data before its entry `{name}`, or overlapping entries"
+            )
+            .into());
         }
         let place = content_place(zip, &record, &name)?;
         end = place.end + DESCRIPTOR_BYTES;
@@ -268,40 +285,44 @@ fn read_directory(
     if is_whole && end == zip.directory_offset() && directory_end == zip.eocd_offset() {
         Ok(places)
     } else {
-        Err(ArchiveProblem::Directory.into())
+        Err(BAD_DIRECTORY.into())
     }
 }
 
-fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), ArchiveProblem> {
+/// Returns an error unless an entry has the expected name, and is written as `orch` writes entries: a name may point
+/// outside the archive, or be a duplicate.
+fn check_record(record: &ZipFileHeaderRecord<'_>, name: &str) -> Result<(), String> {
     let found = record.file_path();
     let found: &[u8] = found.as_ref();
     if found != name.as_bytes() {
         let found = String::from_utf8_lossy(found);
-        return Err(ArchiveProblem::Name {
-            found: printable(&found).chars().take(200).collect(),
-            expected: name.to_owned(),
-        });
+        let found: String = printable(&found).chars().take(200).collect();
+        return Err(format!("has an entry `{found}` where `{name}` belongs"));
     }
     let flags = record.flags();
     if flags.is_encrypted() || flags.has_strong_encryption() || flags.is_masked() {
-        return Err(ArchiveProblem::Encrypted(name.to_owned()));
+        return Err(format!("has an encrypted entry, `{name}`"));
     }
     if record.compression_method() != CompressionMethod::STORE {
-        return Err(ArchiveProblem::Compressed(name.to_owned()));
+        return Err(format!(
+            "has a compressed entry, `{name}`: orch compresses none"
+        ));
     }
     let mode = record.mode().value();
     if (mode ^ FILE_MODE) & FILE_TYPE != 0 {
-        return Err(ArchiveProblem::Kind(name.to_owned()));
+        return Err(format!("has an entry `{name}` that is not a regular file"));
     }
     let is_plain = mode == FILE_MODE
         && flags.bits() == HAS_DESCRIPTOR
         && record.extra_fields().remaining_bytes().is_empty()
         && record.comment().as_bytes().is_empty();
     if !is_plain {
-        return Err(ArchiveProblem::Foreign(name.to_owned()));
+        return Err(format!(
+            "has an entry `{name}` that was not written by orch"
+        ));
     }
     if record.compressed_size_hint() != record.uncompressed_size_hint() {
-        return Err(ArchiveProblem::Contradiction(name.to_owned()));
+        return Err(contradiction(name));
     }
     Ok(())
 }
@@ -312,7 +333,7 @@ fn content_place(
     record: &ZipFileHeaderRecord<'_>,
     name: &str,
 ) -> Result<Range<u64>, ArchiveFault> {
-    let differs = || ArchiveProblem::Contradiction(name.to_owned());
+    let differs = || contradiction(name);
     let structure = |error| ArchiveFault::structure(error, differs());
     let entry = zip.get_entry(record.wayfinder()).map_err(structure)?;
     let mut buffer = [0; 64]; // for a name, none of which is longer

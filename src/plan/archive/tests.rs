@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use super::write::ArchiveDraft;
 use super::*;
+use crate::error::Error;
 
 const JSON: &[u8] = br#"{"format":1}"#;
 
@@ -38,7 +39,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str) -> Result<PathBuf, ArchiveWriteError> {
+    fn write(&self, name: &str) -> Result<PathBuf, Error> {
         let file = self.path(name);
         write(&file, JSON, &self.plans).map(|()| file)
     }

@@ -1,5 +1,6 @@
 //! Writes an archive to a temporary file beside the target, and renames it when it is complete.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -9,17 +10,18 @@ use tempfile::NamedTempFile;
 use super::copy::{CopiedContent, CopyError, copy};
 use super::error::shown;
 use super::{
-    ArchiveWriteError, FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON,
-    comment, entry_name, open_regular,
+    FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON, comment, entry_name,
+    open_regular,
 };
 use super::{ListedFile, Manifest};
+use crate::error::{Error, Result};
 
 /// The prefix of temporary files. A killed process leaves one behind.
 const TEMPORARY: &str = ".orch-plan-";
 
 /// Checks that an archive can be written to a path, without writing it. Fails if the path is
 /// anything but a regular file, even a link to one, or if the directory is not writable.
-pub fn check_target(file: &Path) -> Result<(), ArchiveWriteError> {
+pub fn check_target(file: &Path) -> Result<()> {
     check_kind(file)?;
     temporary(file).map(drop)
 }
@@ -27,36 +29,39 @@ pub fn check_target(file: &Path) -> Result<(), ArchiveWriteError> {
 /// Writes an archive; `plans[3]` becomes the entry `plans/3`. An existing file is unchanged until
 /// it is replaced at the end. Only the user can read the archive. Fails like [`check_target`], and
 /// beyond [`MOST_PLANS`], [`MOST_BYTES`] or [`MOST_JSON_BYTES`].
-pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<(), ArchiveWriteError> {
+pub fn write(file: &Path, plan_json: &[u8], plans: &[PathBuf]) -> Result<()> {
     check_kind(file)?;
     if plans.len() > MOST_PLANS {
-        return Err(too_large(file, format!("the plans of {MOST_PLANS} stacks")));
+        return Err(too_large(
+            file,
+            &format!("the plans of {MOST_PLANS} stacks"),
+        ));
     }
     let json_bytes = plan_json.len() as u64;
     if json_bytes > MOST_JSON_BYTES {
         let limit = format!("{} MiB of `{PLAN_JSON}`", MOST_JSON_BYTES >> 20);
-        return Err(too_large(file, limit));
+        return Err(too_large(file, &limit));
     }
     let sizes = plans
         .iter()
         .map(|plan| {
-            let metadata = plan.metadata().map_err(|error| unreadable(plan, error))?;
+            let metadata = plan.metadata().map_err(|error| unreadable(plan, &error))?;
             Ok(metadata.len())
         })
-        .collect::<Result<Vec<u64>, ArchiveWriteError>>()?;
+        .collect::<Result<Vec<u64>>>()?;
     let bytes = sizes
         .iter()
         .fold(json_bytes, |sum, size| sum.saturating_add(*size));
     if bytes > MOST_BYTES {
         let limit = format!("{} GB of plans", MOST_BYTES / 1_000_000_000);
-        return Err(too_large(file, limit));
+        return Err(too_large(file, &limit));
     }
     let mut archive = ArchiveDraft::begin(file, plans.len())?;
     archive.add(&mut &*plan_json, json_bytes, file)?;
     for (plan, size) in plans.iter().zip(sizes) {
         let opened = open_regular(plan)
             .and_then(|opened| opened.ok_or_else(|| io::Error::other("it is not a regular file")));
-        let (mut opened, _) = opened.map_err(|error| unreadable(plan, error))?;
+        let (mut opened, _) = opened.map_err(|error| unreadable(plan, &error))?;
         archive.add(&mut opened, size, plan)?;
     }
     archive.finish()
@@ -70,7 +75,7 @@ pub(super) struct ArchiveDraft<'a> {
 }
 
 impl<'a> ArchiveDraft<'a> {
-    pub(super) fn begin(file: &'a Path, plans: usize) -> Result<Self, ArchiveWriteError> {
+    pub(super) fn begin(file: &'a Path, plans: usize) -> Result<Self> {
         let out = BufWriter::with_capacity(1 << 16, temporary(file)?);
         Ok(ArchiveDraft {
             file,
@@ -81,21 +86,16 @@ impl<'a> ArchiveDraft<'a> {
     }
 
     /// Adds and lists the next entry, of so many bytes. `source` is for errors.
-    pub(super) fn add(
-        &mut self,
-        content: &mut impl Read,
-        size: u64,
-        source: &Path,
-    ) -> Result<(), ArchiveWriteError> {
+    pub(super) fn add(&mut self, content: &mut impl Read, size: u64, source: &Path) -> Result<()> {
         let name = entry_name(self.manifest.entries.len(), self.entries);
         let written = self.put(&name, &mut content.take(size.saturating_add(1)));
         let copied = written.map_err(|error| match error {
-            CopyError::Read(error) => unreadable(source, error),
+            CopyError::Read(error) => unreadable(source, &error),
             CopyError::Write(error) => failed(self.file, error),
         })?;
         if copied.size != size {
             let error = io::Error::other("its size has changed");
-            return Err(unreadable(source, error));
+            return Err(unreadable(source, &error));
         }
         let sha256 = copied.sha256;
         self.manifest
@@ -119,7 +119,7 @@ impl<'a> ArchiveDraft<'a> {
     }
 
     /// Adds the manifest, and renames the file once it is on disk.
-    fn finish(mut self) -> Result<(), ArchiveWriteError> {
+    fn finish(mut self) -> Result<()> {
         let list = serde_json::to_vec(&self.manifest).expect("names, numbers and digests");
         let name = entry_name(self.manifest.entries.len(), self.entries);
         let listed = self.put(&name, &mut &*list).map_err(|error| {
@@ -139,7 +139,7 @@ impl<'a> ArchiveDraft<'a> {
     }
 }
 
-fn check_kind(file: &Path) -> Result<(), ArchiveWriteError> {
+fn check_kind(file: &Path) -> Result<()> {
     let found = match file.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => return Ok(()),
         Ok(metadata) if metadata.is_symlink() => "a symbolic link",
@@ -148,12 +148,14 @@ fn check_kind(file: &Path) -> Result<(), ArchiveWriteError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(file, error)),
     };
-    let file = shown(file);
-    Err(ArchiveWriteError::Target { file, found })
+    Err(Error::external(format!(
+        "`{}` is {found}: name a regular file for the plan",
+        shown(file)
+    )))
 }
 
 /// Creates a file that is removed unless it becomes the archive.
-fn temporary(file: &Path) -> Result<NamedTempFile, ArchiveWriteError> {
+fn temporary(file: &Path) -> Result<NamedTempFile> {
     let directory = match file.parent() {
         Some(directory) if directory != "" => directory,
         _ => Path::new("."),
@@ -163,10 +165,8 @@ fn temporary(file: &Path) -> Result<NamedTempFile, ArchiveWriteError> {
     let created = builder.prefix(TEMPORARY).tempfile_in(directory);
     created.map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
-            return ArchiveWriteError::NoDirectory {
-                file: shown(file),
-                directory: shown(directory),
-            };
+            let why = format!("the directory `{}` does not exist", shown(directory));
+            return failed(file, why);
         }
         // The error would name the temporary file, which the user does not know.
         let cause = error.get_ref().and_then(std::error::Error::source);
@@ -185,17 +185,20 @@ fn into_io(error: rawzip::Error) -> io::Error {
     }
 }
 
-fn unreadable(file: &Path, error: io::Error) -> ArchiveWriteError {
+fn unreadable(file: &Path, error: &io::Error) -> Error {
     let file = shown(file);
-    ArchiveWriteError::Source { file, error }
+    Error::external(format!(
+        "failed to read `{file}`, the plan of a tool: {error}"
+    ))
 }
 
-fn failed(file: &Path, error: io::Error) -> ArchiveWriteError {
-    let file = shown(file);
-    ArchiveWriteError::Io { file, error }
+fn failed(file: &Path, why: impl Display) -> Error {
+    Error::external(format!("failed to write `{}`: {why}", shown(file)))
 }
 
-fn too_large(file: &Path, limit: String) -> ArchiveWriteError {
+fn too_large(file: &Path, limit: &str) -> Error {
     let file = shown(file);
-    ArchiveWriteError::TooLarge { file, limit }
+    Error::external(format!(
+        "`{file}` cannot hold more than {limit}: select fewer stacks"
+    ))
 }

@@ -15,11 +15,10 @@ use std::collections::BTreeSet;
 
 use super::SavedPlan;
 use super::planner::Drivers;
-use super::progress::ProgressError;
 use super::stale::{CurrentFacts, DoneOperations, PlanFacts, Stale};
 use crate::change::{CountedStates, StackStatuses, causes_since};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::git::CommitId;
 use crate::path::StackPath;
 use crate::project::stack::StackIndex;
@@ -109,22 +108,6 @@ impl Verification<'_> {
         }
         stale
     }
-}
-
-pub fn unknown_progress(error: ProgressError) -> Error {
-    let hint = match error {
-        ProgressError::Unusable(_) => {
-            "make it readable and writable for this user, or make a new plan"
-        }
-        ProgressError::Newer { .. } => "use that version of orch, or make a new plan",
-        ProgressError::Changed => "run the same command again",
-        ProgressError::Damaged { .. } | ProgressError::Id(_) => "make a new plan",
-    };
-    let error = match error {
-        ProgressError::Changed => Error::external(error),
-        error => Error::described("the progress of this plan is unknown", error),
-    };
-    Error::new(ErrorKind::Refused, error).hint(hint)
 }
 
 fn explained(stale: &[Stale]) -> Error {

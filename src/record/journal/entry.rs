@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::evaluated::{EvaluatedRecord, ReasonRecord};
+use super::header::Word;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
@@ -88,7 +89,7 @@ pub enum Event {
     /// `orch` was asked to stop.
     Interrupted {
         signal: i32,
-        reaction: ReactionRecord,
+        reaction: Word<Reaction>,
         running: Vec<String>,
     },
     /// The result of a stack is known.
@@ -150,17 +151,16 @@ fn unknown_event<'de, D: Deserializer<'de>>(
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The reaction to a signal. Each further signal is handled more severely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReactionRecord {
-    /// Nothing new starts, and each running command is interrupted.
+pub enum Reaction {
+    /// Nothing new starts; each running command is interrupted once and may end by itself.
     Interrupt,
     /// The running commands are asked to terminate.
     Terminate,
     /// The running commands are killed.
     Kill,
-    #[serde(untagged)]
-    Other(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,22 +177,30 @@ pub struct EndedTurnRecord {
     pub attempts: u32,
     /// The changes that it made or would make, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changes: Option<ChangesRecord>,
+    pub changes: Option<ChangeSummary>,
 }
 
+/// The changes that a command made or would make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangesRecord {
-    pub any: bool,
+pub struct ChangeSummary {
+    #[serde(rename = "any")]
+    pub has_changes: bool,
+    /// The numbers of affected resources, if known.
     #[serde(flatten)]
-    pub resources: Option<ResourcesRecord>,
+    pub resources: Option<ResourceCounts>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourcesRecord {
+/// The number of resources for each action.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceCounts {
+    /// They are created, possibly in place of others.
     pub add: u64,
+    /// They are updated in place.
     pub change: u64,
     pub destroy: u64,
+    /// They exist, and their management begins.
     pub import: u64,
+    /// They exist, and their management ends.
     pub forget: u64,
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::policy::PolicyOutput;
+
 /// The answers of policies to the end of a turn, and their effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvaluatedRecord {
@@ -11,7 +13,7 @@ pub struct EvaluatedRecord {
     pub run: Option<String>,
     /// How the turn ended, in the words of policies.
     pub state: String,
-    pub policies: Vec<PolicyRecord>,
+    pub policies: Vec<PolicyAnswer>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<FollowRecord>,
     /// Turns that would have run anyway.
@@ -22,22 +24,19 @@ pub struct EvaluatedRecord {
     pub dropped: Vec<DroppedRecord>,
 }
 
+/// The answer of one policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyRecord {
+pub struct PolicyAnswer {
     pub policy: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub trigger: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flag: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reset_flag: Vec<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub sample: bool,
-    /// The output of `print`, a text for each call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prints: Vec<String>,
+    /// Its answer; empty if it failed.
+    #[serde(flatten)]
+    pub answer: PolicyOutput,
+    /// How it failed, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Whether its failure doesn't fail the run.
+    #[serde(skip)]
+    pub is_ignored: bool,
     pub elapsed_ms: u64,
 }
 

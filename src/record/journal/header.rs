@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::change::{Baseline, ChangeBase};
+use crate::project::config::RecordKind;
 
 /// The format of the journals that are written here. Within a number, things are only ever added.
 pub const FORMAT: u32 = 1;
@@ -59,7 +60,7 @@ pub struct Header {
     /// The stack of each turn that the run begins with, by number, if a stack has several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<String>,
-    pub direction: DirectionRecord,
+    pub direction: Word<Direction>,
     pub settings: SettingsRecord,
     /// The base of changes, if only changed stacks were selected.
     pub base: Option<BaseRecord>,
@@ -132,24 +133,43 @@ pub struct AskedRecord {
     pub follows: bool,
 }
 
+/// A word of a journal, which a later `orch` may have written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DirectionRecord {
-    Forward,
-    Reverse,
-    #[serde(untagged)]
+#[serde(untagged)]
+pub enum Word<T> {
+    Known(T),
     Other(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+impl<T: Copy> Word<T> {
+    /// Returns its meaning. The error is the word, if only a later `orch` knows it.
+    pub fn known(&self) -> Result<T, &str> {
+        match self {
+            Word::Known(meaning) => Ok(*meaning),
+            Word::Other(word) => Err(word),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnErrorRecord {
+pub enum Direction {
+    /// Along the constraints.
+    Forward,
+    /// Against them: the same sequence from its end.
+    Reverse,
+}
+
+/// What a failure does to the rest of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnError {
     /// Nothing new starts.
     Stop,
+    /// All its transitive dependents are skipped; the rest runs.
     SkipDependents,
+    /// Everything else runs.
     Continue,
-    #[serde(untagged)]
-    Other(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +186,7 @@ pub struct UncommittedFile {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SettingsRecord {
-    pub on_error: OnErrorRecord,
+    pub on_error: Word<OnError>,
     pub jobs: usize,
     #[serde(default)]
     pub limits: Vec<TagLimitRecord>,
@@ -193,7 +213,7 @@ pub struct SettingsRecord {
     pub detailed_exit_code: bool,
     /// Whether the state records the run, if a flag says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recording: Option<RecordingRecord>,
+    pub recording: Option<Word<RecordKind>>,
     /// Whether inputs become variables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharing: Option<Sharing>,
@@ -206,17 +226,6 @@ pub enum Sharing {
     On,
     /// Where there are no outputs, mocks take their place.
     WithMocks,
-}
-
-/// Whether the state records a run, whatever its command is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RecordingRecord {
-    Apply,
-    Destroy,
-    Never,
-    #[serde(untagged)]
-    Other(String),
 }
 
 /// At most this many stacks with a tag run at once.

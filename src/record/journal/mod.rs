@@ -29,15 +29,15 @@ mod whole;
 mod write;
 
 pub use self::entry::{
-    CauseRecord, ChangesRecord, Counts, EndedTurnRecord, Event, FailureRecord, Finished,
-    JournalEntry, OutcomeRecord, ReactionRecord, ResourcesRecord,
+    CauseRecord, ChangeSummary, Counts, EndedTurnRecord, Event, FailureRecord, Finished,
+    JournalEntry, OutcomeRecord, Reaction, ResourceCounts,
 };
 pub use self::evaluated::{
-    DroppedRecord, EvaluatedRecord, FollowRecord, PolicyRecord, ReasonRecord,
+    DroppedRecord, EvaluatedRecord, FollowRecord, PolicyAnswer, ReasonRecord,
 };
 pub use self::header::{
-    Argument, BaseRecord, DirectionRecord, FORMAT, Header, OnErrorRecord, RecordingRecord,
-    SettingsRecord, Sharing, TagLimitRecord, UncommittedFile, arguments,
+    Argument, BaseRecord, Direction, FORMAT, Header, OnError, SettingsRecord, Sharing,
+    TagLimitRecord, UncommittedFile, Word, arguments,
 };
 pub use self::header::{AskedRecord, DRIFT, PLAN_FOLLOW_UPS, PoliciesRecord, TASK, TRACKED};
 pub use self::lock::{LockHolder, Locking, ProjectLock};

@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::entry::{
-    Counts, EndedTurnRecord, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord,
-    ReactionRecord,
+    Counts, EndedTurnRecord, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, Reaction,
 };
 use super::evaluated::EvaluatedRecord;
 use super::failures::Failures;
 use super::header::Header;
+use super::header::Word;
 use super::turns::{TurnOutcome, TurnRecord, numbers, turns_of};
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct Stop {
 pub enum StopCause {
     Signal {
         signal: i32,
-        reaction: ReactionRecord,
+        reaction: Word<Reaction>,
     },
     /// The run took longer than this.
     TimedOut { timeout_ms: u64 },
@@ -143,7 +143,7 @@ impl StackState {
         let StackState::Ended(ended) = self else {
             return false;
         };
-        ended.changes.is_some_and(|changes| changes.any)
+        ended.changes.is_some_and(|changes| changes.has_changes)
     }
 
     pub fn is_failure(&self) -> bool {

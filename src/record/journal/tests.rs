@@ -1,3 +1,4 @@
+use super::Word;
 use crate::folder::GuardedFolder;
 use std::fs::{self, OpenOptions};
 use std::time::Duration;
@@ -26,9 +27,9 @@ fn header(run: &str, command: &str) -> Header {
         edges: Vec::new(),
         left_out: Vec::new(),
         turns: Vec::new(),
-        direction: DirectionRecord::Forward,
+        direction: Word::Known(Direction::Forward),
         settings: SettingsRecord {
-            on_error: OnErrorRecord::Stop,
+            on_error: Word::Known(OnError::Stop),
             jobs: 1,
             limits: Vec::new(),
             timeout_ms: None,
@@ -286,8 +287,8 @@ fn what_a_later_orch_adds_is_kept() {
     );
 
     let mut header = header(&id(1), "x");
-    header.direction = DirectionRecord::Other("inside-out".to_owned());
-    header.settings.on_error = OnErrorRecord::Other("ask".to_owned());
+    header.direction = Word::Other("inside-out".to_owned());
+    header.settings.on_error = Word::Other("ask".to_owned());
     let record = read(&header, &lines).unwrap();
     assert_eq!(record.header.direction, header.direction);
     assert_eq!(record.header.settings.on_error, header.settings.on_error);

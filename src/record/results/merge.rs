@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use super::order::StoredOrder;
 use super::result::TurnResult;
 use crate::record::journal::{
-    CauseRecord, EndedTurnRecord, Event, Finished, JournalEntry, OnErrorRecord, OutcomeRecord,
-    RunRecord,
+    CauseRecord, EndedTurnRecord, Event, Finished, JournalEntry, OnError, OutcomeRecord, RunRecord,
 };
 
 /// What the results do not show.
@@ -136,10 +135,10 @@ fn ended_without_start(
         if known.contains(&position) {
             continue;
         }
-        let (outcome, cause) = match order.header.settings.on_error {
-            OnErrorRecord::Continue => continue,
-            OnErrorRecord::Stop => (OutcomeRecord::Cancelled, first),
-            OnErrorRecord::SkipDependents | OnErrorRecord::Other(_) => {
+        let (outcome, cause) = match order.header.settings.on_error.known() {
+            Ok(OnError::Continue) => continue,
+            Ok(OnError::Stop) => (OutcomeRecord::Cancelled, first),
+            Ok(OnError::SkipDependents) | Err(_) => {
                 let cause = cause_of(position, &needed, &failed, known, &mut causes);
                 (OutcomeRecord::Skipped, cause)
             }

@@ -109,7 +109,7 @@ fn stack_data<'a>(
         wave,
         time,
         changes: stack.changes().map(changes_text),
-        changed: stack.changes().map(|changes| changes.any),
+        changed: stack.changes().map(|changes| changes.has_changes),
         follows,
         attempts,
     }

@@ -48,7 +48,7 @@ impl Rank {
             state if state.is_failure() => Rank::Failed,
             StackState::Started { .. } => Rank::NotEnded,
             state if state.is_success() => match stack.changes() {
-                Some(changes) if changes.any => Rank::Changed,
+                Some(changes) if changes.has_changes => Rank::Changed,
                 Some(_) => Rank::Unchanged,
                 None => Rank::Succeeded,
             },

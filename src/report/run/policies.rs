@@ -2,9 +2,10 @@
 
 use super::text::{BAD, PALE, RunText};
 use crate::printable::printable;
+use crate::record::journal::PolicyAnswer;
 use crate::report::alike::{alike, names};
 use crate::run::evaluated::{
-    DroppedFollowUp, PolicyAnswer, PolicyProblem, ProblemSeverity, TurnEvaluation, WhyDropped,
+    DroppedFollowUp, PolicyProblem, ProblemSeverity, TurnEvaluation, WhyDropped,
 };
 use crate::run::event::RunEvent;
 

@@ -171,7 +171,7 @@ impl<'a> RunText<'a> {
                 "{BOLD}orch: {path}:{BOLD:#} unconfirmed {elapsed}: its changes wait for approval"
             );
         }
-        let changes = ending.changes.map(|changes| changes_text(&changes.into()));
+        let changes = ending.changes.map(|changes| changes_text(&changes));
         let changes = changes.map_or(String::new(), |changes| format!(": {changes}"));
         format!("{BOLD}orch: {path}:{BOLD:#} {GOOD}succeeded{GOOD:#} {elapsed}{changes}")
     }
@@ -296,7 +296,7 @@ impl<'a> RunText<'a> {
             others.insert(stack);
             n_changed += 1;
             let path = self.path(ending.turn);
-            text += &match changes_text(&changes.into()).as_str() {
+            text += &match changes_text(&changes).as_str() {
                 "changes" => format!("orch: {PALE}changes{PALE:#} in {path}\n"),
                 counted => format!("orch: {PALE}changes{PALE:#} in {path}: {counted}\n"),
             };

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::ShownRun;
 use crate::printable::printable;
-use crate::record::journal::{EvaluatedRecord, EvaluatedTurn, PolicyRecord, RunRecord};
+use crate::record::journal::{EvaluatedRecord, EvaluatedTurn, PolicyAnswer, RunRecord};
 use crate::report::alike::{alike, names};
 
 const NAMED: usize = 20;
@@ -77,7 +77,7 @@ pub(super) struct AnsweredJson<'a> {
 struct AnswersJson<'a> {
     #[serde(flatten)]
     cause: &'a Cause<'a>,
-    answers: Vec<&'a PolicyRecord>,
+    answers: Vec<&'a PolicyAnswer>,
 }
 
 impl<'a> From<&'a Followed<'a>> for AnsweredJson<'a> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::causes::{AnsweredJson, Causes, Followed};
 use super::{ListedRun, ShownRun};
 use crate::record::journal::{
-    Argument, AttemptRecord, CauseRecord, ChangesRecord, Counts, EvaluatedTurn, FailureRecord,
+    Argument, AttemptRecord, CauseRecord, ChangeSummary, Counts, EvaluatedTurn, FailureRecord,
     Header, StackState, Stop,
 };
 use crate::report::document::{FORMAT, write_json_pretty};
@@ -102,7 +102,7 @@ struct StackRecordJson<'a> {
     failure: Option<&'a FailureRecord>,
     cause: Option<&'a CauseRecord>,
     /// What it changed, or would change, if known.
-    changes: Option<&'a ChangesRecord>,
+    changes: Option<&'a ChangeSummary>,
     history: &'a [AttemptRecord],
 }
 

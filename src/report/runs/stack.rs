@@ -10,7 +10,7 @@ use super::ShownRun;
 use crate::duration;
 use crate::printable::printable;
 use crate::record::journal::{
-    AttemptRecord, CauseRecord, ChangesRecord, EndedTurnRecord, OutcomeRecord, RunStatus,
+    AttemptRecord, CauseRecord, ChangeSummary, EndedTurnRecord, OutcomeRecord, RunStatus,
     StackRecord, StackState, run_folder,
 };
 use crate::record::logs::{LogReader, Logs};
@@ -42,7 +42,7 @@ impl<'a> ShownStack<'a> {
     }
 
     /// Returns what it changed, or would change, if known.
-    pub(in crate::report) fn changes(self) -> Option<&'a ChangesRecord> {
+    pub(in crate::report) fn changes(self) -> Option<&'a ChangeSummary> {
         self.ended()?.changes.as_ref()
     }
 

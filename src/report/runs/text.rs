@@ -9,9 +9,10 @@ use super::causes::{Causes, policy_problems};
 use super::{ListedRun, ShownRun, ShownStack, how_ended, nth};
 use crate::duration::{self, local_time};
 use crate::printable::{command_line, printable};
+use crate::record::journal::Word;
 use crate::record::journal::{
-    Argument, AttemptRecord, Brief, Counts, DirectionRecord, EndedTurnRecord, Header,
-    ReactionRecord, RunStatus, StackRecord, StackState, Stop, StopCause,
+    Argument, AttemptRecord, Brief, Counts, Direction, EndedTurnRecord, Header, Reaction,
+    RunStatus, StackRecord, StackState, Stop, StopCause,
 };
 use crate::report::failure::{failed, signal_name};
 use crate::report::resources::changes_text;
@@ -200,9 +201,9 @@ pub(in crate::report) fn facts(run: &ShownRun) -> Vec<(&'static str, String)> {
         lines.push(("resumes", shown(resumed)));
     }
     match &header.direction {
-        DirectionRecord::Forward => {}
-        DirectionRecord::Reverse => lines.push(("order", "reverse".to_owned())),
-        DirectionRecord::Other(word) => lines.push(("order", shown(word))),
+        Word::Known(Direction::Forward) => {}
+        Word::Known(Direction::Reverse) => lines.push(("order", "reverse".to_owned())),
+        Word::Other(word) => lines.push(("order", shown(word))),
     }
     if let Some(base) = &header.base {
         let commit = base.commit.as_deref().unwrap_or("applied");
@@ -220,10 +221,10 @@ fn stopped(stop: &Stop) -> String {
     match &stop.cause {
         StopCause::Signal { signal, reaction } => {
             let reaction = match reaction {
-                ReactionRecord::Interrupt => "commands were interrupted",
-                ReactionRecord::Terminate => "commands were terminated",
-                ReactionRecord::Kill => "commands were killed",
-                ReactionRecord::Other(word) => &printable(word),
+                Word::Known(Reaction::Interrupt) => "commands were interrupted",
+                Word::Known(Reaction::Terminate) => "commands were terminated",
+                Word::Known(Reaction::Kill) => "commands were killed",
+                Word::Other(word) => &printable(word),
             };
             format!("{at} by {}: {reaction}", signal_name(*signal))
         }

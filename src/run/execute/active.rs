@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::{Control, Signal};
+use crate::record::journal::ChangeSummary;
 use crate::run::event::{Failure, Reaction};
-use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::TurnIndex;
 
 /// A turn that has been started and has not ended.

@@ -15,7 +15,7 @@ use tracing::debug;
 
 use super::retry::OutputWatch;
 use super::worker::{Job, WorkerPool};
-use super::{Control, Executor, OutputKeeper, Signal, StepEnd, StepReporter, StepStart, os};
+use super::{Control, OutputKeeper, Signal, StepEnd, StepReporter, StepStart, os};
 use crate::project::environment::{Environment, compose};
 use crate::record::logs::Stream;
 use crate::run::event::{Failure, Reaction};
@@ -118,10 +118,13 @@ impl<'a> Commands<'a> {
     }
 }
 
-impl Executor for Commands<'_> {
-    type Command = Running;
-
-    fn start(&mut self, start: StepStart<'_, Running>) -> Result<Running, Failure> {
+impl Commands<'_> {
+    /// Starts the command of a step. `previous` is that of the step before, in the same attempt: they share the log.
+    pub(in crate::run) fn start<C>(
+        &mut self,
+        start: StepStart<'_, C>,
+        previous: Option<Running>,
+    ) -> Result<Running, Failure> {
         let task = (self.task)(start.index, start.step)?;
         debug!(
             program = %task.program.display(),
@@ -140,7 +143,7 @@ impl Executor for Commands<'_> {
                 let pipes = os::Pipes::attach(&mut command, *outlet).map_err(|error| {
                     Failure::NotStarted(format!("its output cannot be read: {error}"))
                 })?;
-                let previous = start.previous.and_then(|running| running.recording);
+                let previous = previous.and_then(|running| running.recording);
                 let recording = previous.unwrap_or_else(|| {
                     Arc::new(Mutex::new(OutputRecording {
                         recorder: recorder(start.index, start.turn, start.attempt),

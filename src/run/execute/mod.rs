@@ -54,11 +54,12 @@ pub use self::command::{Commands, Outlet, Recorder, RecorderFor, Running, Stream
 pub use self::lookup::{LookupError, ProgramFinder};
 pub use self::os::{OutputKeeper, keep_output};
 pub use self::run_loop::execute;
+use crate::error::Error;
 use crate::project::attempt::Attempts;
+use crate::record::journal::ChangeSummary;
 use crate::run::evaluated::{FollowReason, TurnEvaluation};
 use crate::run::event::{Ending, Failure, Outcome, Reaction};
 use crate::run::schedule::Schedule;
-use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Turn, TurnIndex};
 
 pub struct Execution {
@@ -370,31 +371,19 @@ const FILES_OF_A_COMMAND: u64 = 8;
 /// How many `orch` itself keeps open.
 const OUR_FILES: u64 = 64;
 
-/// The limit of open files does not allow this many commands at once.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{at_once} commands at once need {needed} open files, and no more than {allowed} are allowed (`ulimit -Hn`); run fewer at once: `-j {possible}`"
-)]
-pub struct TooFewFiles {
-    at_once: u64,
-    needed: u64,
-    allowed: u64,
-    possible: u64,
-}
-
 /// Makes sure that this many commands can run at once: raises the limit of open files if it is too
 /// low. Fails if it may not be raised that far.
-pub fn make_room(at_once: usize) -> Result<(), TooFewFiles> {
+pub fn make_room(at_once: usize) -> Result<(), Error> {
     let at_once = at_once as u64;
     let needed = OUR_FILES + at_once * FILES_OF_A_COMMAND;
     if at_once < 2 {
         return Ok(());
     }
-    os::allow_open_files(needed).map_err(|allowed| TooFewFiles {
-        at_once,
-        needed,
-        allowed,
-        possible: (allowed.saturating_sub(OUR_FILES) / FILES_OF_A_COMMAND).max(1),
+    os::allow_open_files(needed).map_err(|allowed| {
+        let possible = (allowed.saturating_sub(OUR_FILES) / FILES_OF_A_COMMAND).max(1);
+        Error::external(format!(
+            "{at_once} commands at once need {needed} open files, and no more than {allowed} are allowed (`ulimit -Hn`); run fewer at once: `-j {possible}`"
+        ))
     })
 }
 

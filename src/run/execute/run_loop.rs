@@ -13,9 +13,9 @@ use super::{
     StepStart, UpcomingStep, os,
 };
 use crate::project::attempt::Attempts;
+use crate::record::journal::ChangeSummary;
 use crate::run::event::{CancelCause, Failure, Outcome, RunEvent, RunSummary};
 use crate::run::schedule::Schedule;
-use crate::run::terraform::summary::ChangeSummary;
 use crate::run::turn::{Step, Turn, TurnIndex};
 
 /// Runs turns until nothing is left to do. A failed command is data in the summary.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use crate::folder::{GuardedFolder, Unusable};
+use crate::error::{Error, ErrorContext as _, Result};
+use crate::folder::GuardedFolder;
+use crate::printable::printable;
 use crate::project::stack::{StackIndex, Stacks};
 use crate::record::journal::{
     BaseRecord, FindError, Header, JournalError, Liveness, PLAN_FOLLOW_UPS, RunRecord, Runs,
-    UnreadRun,
 };
 use crate::run::order::{Direction, RunOrder};
+use crate::run::recording::{APPLY_IS_LEFT, perhaps_alive, unread_later};
 use crate::selection::graph::Graph;
 use crate::selection::select::Selection;
 
@@ -27,93 +29,42 @@ struct EarlierResults {
     had_changes: bool,
 }
 
-/// Why a run cannot be resumed.
-#[derive(Debug, thiserror::Error)]
-pub enum ResumeError {
-    /// There is none.
-    #[error("no run to resume: this project has no recorded runs")]
-    NoRuns,
-    /// The argument is unknown or ambiguous.
-    #[error("in --resume: {0}; `orch runs list` lists all runs")]
-    Find(FindError),
-    /// It has not ended.
-    #[error("run {0} is still in progress")]
-    Alive(String),
-    /// It is unknown whether it has ended.
-    #[error(
-        "run {0} may still be in progress: neither its journal nor its process shows that it has ended"
-    )]
-    MayBeAlive(String),
-    /// A later `orch` wrote its journal.
-    #[error("the journal of run {run} cannot be read: {error}")]
-    Newer { run: String, error: JournalError },
-    /// A word in its journal means nothing to this version.
-    #[error("run {run} cannot be resumed: its {what} `{word}` is unknown to this orch")]
-    UnknownWord {
-        run: String,
-        /// The meaning of the word.
-        what: &'static str,
-        word: String,
-        /// The version that wrote it.
-        orch: String,
-    },
-    /// Its journal cannot be read.
-    #[error("failed to read the journal of run {run}")]
-    Unreadable {
-        run: String,
-        #[source]
-        error: JournalError,
-    },
-    /// A later run, which may have resumed it, cannot be read.
-    #[error(transparent)]
-    UnreadLater(UnreadRun),
-    /// It ran a job of a work order, or its follow-ups.
-    #[error("run {0} cannot be resumed: it is part of a work order")]
-    PartOfWorkOrder(String),
-    /// It was not one of `orch run`.
-    #[error("run {run} cannot be resumed: it is a run of `orch {purpose}`")]
-    Other {
-        run: String,
-        /// The command that it ran.
-        purpose: String,
-    },
-    #[error("the journal of run {0} is damaged: it has no command")]
-    NoCommand(String),
-    /// No journal can be read.
-    #[error("no earlier run can be read")]
-    Unusable(#[from] Unusable),
-}
-
 impl EarlierRun {
     /// Finds the run that the user names, or the latest one that resumed it: its succeeded stacks
     /// do not run again. Fails if there is none, it has not ended, or its journal cannot be read.
     /// With `may_be_alive`, a run whose end is unknown has ended.
-    pub fn find(root: &Path, named: &str, may_be_alive: bool) -> Result<Self, ResumeError> {
-        let runs = GuardedFolder::find(root)?
-            .map(Runs::find)
-            .transpose()?
-            .ok_or(ResumeError::NoRuns)?;
+    pub fn find(root: &Path, named: &str, may_be_alive: bool) -> Result<Self> {
+        let runs = recorded_runs(root)?.ok_or_else(no_runs)?;
         let named = runs.id(named).map_err(|error| match error {
-            FindError::NoRuns => ResumeError::NoRuns,
-            error => ResumeError::Find(error),
+            FindError::NoRuns => no_runs(),
+            error => Error::usage(format!(
+                "in --resume: {error}; `orch runs list` lists all runs"
+            )),
         })?;
         let record = newest(&runs, named, may_be_alive)?;
         let run = &record.header.run;
         if record.header.part_of.is_some() {
-            return Err(ResumeError::PartOfWorkOrder(run.to_owned()));
+            return Err(Error::refused(format!(
+                "run {run} cannot be resumed: it is part of a work order"
+            ))
+            .hint("run its jobs again: they skip stacks that are done; `orch finish --work-order FILE` continues its follow-ups"));
         }
-        if let Some(purpose) = &record.header.purpose {
-            return Err(ResumeError::Other {
-                run: run.to_owned(),
-                purpose: match purpose.as_str() {
-                    PLAN_FOLLOW_UPS => "plan".to_owned(),
-                    purpose => purpose.to_owned(),
-                },
-            });
+        if let Some(purpose) = record.header.purpose.as_deref() {
+            let (purpose, hint) = match purpose {
+                PLAN_FOLLOW_UPS => ("plan", LISTS_RUNS),
+                "apply" => ("apply", APPLY_IS_LEFT),
+                purpose => (purpose, LISTS_RUNS),
+            };
+            return Err(Error::refused(format!(
+                "run {run} cannot be resumed: it is a run of `orch {purpose}`"
+            ))
+            .hint(hint));
         }
         let command = record.header.command.first();
         if command.is_none_or(|name| name.0.is_empty()) {
-            return Err(ResumeError::NoCommand(run.to_owned()));
+            return Err(Error::external(format!(
+                "the journal of run {run} is damaged: it has no command"
+            )));
         }
         Ok(EarlierRun {
             named: (named != run).then(|| named.to_owned()),
@@ -124,11 +75,8 @@ impl EarlierRun {
 
     /// Finds a run of a work order: that of its jobs, or one of follow-ups. Fails if it has not
     /// ended, or its journal cannot be read.
-    pub fn of_order(root: &Path, run: &str) -> Result<Self, ResumeError> {
-        let runs = GuardedFolder::find(root)?
-            .map(Runs::find)
-            .transpose()?
-            .ok_or(ResumeError::NoRuns)?;
+    pub fn of_order(root: &Path, run: &str) -> Result<Self> {
+        let runs = recorded_runs(root)?.ok_or_else(no_runs)?;
         let record = ended(&runs, run, false)?;
         Ok(EarlierRun {
             named: None,
@@ -139,8 +87,8 @@ impl EarlierRun {
 
     /// Returns the recorded runs that it resumed, the first one first. Fails if the journal of one
     /// of them cannot be read.
-    pub fn resumed(&self, root: &Path) -> Result<Vec<RunRecord>, ResumeError> {
-        let Some(runs) = GuardedFolder::find(root)?.map(Runs::find).transpose()? else {
+    pub fn resumed(&self, root: &Path) -> Result<Vec<RunRecord>> {
+        let Some(runs) = recorded_runs(root)? else {
             return Ok(Vec::new());
         };
         let mut records = resumed_by(&runs, &self.record)?;
@@ -154,36 +102,50 @@ impl EarlierRun {
     }
 }
 
+const LISTS_RUNS: &str = "`orch runs list` lists all runs";
+
+fn recorded_runs(root: &Path) -> Result<Option<Runs>> {
+    let folder = GuardedFolder::find(root);
+    let runs = folder.and_then(|folder| folder.map(Runs::find).transpose());
+    runs.context("no earlier run can be read")
+}
+
+fn no_runs() -> Error {
+    Error::refused("no run to resume: this project has no recorded runs")
+        .hint("start one with `orch run COMMAND`")
+}
+
 /// Reads the latest run that resumed this one, or this one itself.
-fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord, ResumeError> {
+fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord> {
     let mut run = named;
-    while let Some(next) = runs.resumed_by(run).map_err(ResumeError::UnreadLater)? {
+    while let Some(next) = runs.resumed_by(run).map_err(unread_later)? {
         run = next;
     }
     ended(runs, run, may_be_alive)
 }
 
 /// Reads a run that has ended.
-fn ended(runs: &Runs, run: &str, may_be_alive: bool) -> Result<RunRecord, ResumeError> {
+fn ended(runs: &Runs, run: &str, may_be_alive: bool) -> Result<RunRecord> {
     let liveness = runs.liveness(run);
     if liveness == Liveness::Alive {
-        return Err(ResumeError::Alive(run.to_owned()));
+        return Err(Error::refused(format!("run {run} is still in progress"))
+            .hint("wait until it has ended"));
     }
-    let record = runs.record(run).map_err(|error| {
-        let run = run.to_owned();
-        match error {
-            error @ JournalError::Newer { .. } => ResumeError::Newer { run, error },
-            error => ResumeError::Unreadable { run, error },
+    let record = runs.record(run).map_err(|error| match error {
+        JournalError::Newer { .. } => {
+            Error::refused(format!("the journal of run {run} cannot be read: {error}"))
+                .hint("resume it with the orch that wrote it")
         }
+        error => unreadable(run, error),
     })?;
     if liveness == Liveness::Unknown && !may_be_alive {
-        return Err(ResumeError::MayBeAlive(run.to_owned()));
+        return Err(perhaps_alive(run).hint("if it has ended, add `--allow-concurrent`"));
     }
     Ok(record)
 }
 
 /// Returns the runs that a run resumed and that are still recorded, the latest first.
-fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeError> {
+fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>> {
     let mut records = Vec::new();
     let mut seen = HashSet::from([record.header.run.clone()]);
     let mut earlier = record.header.resumes.clone();
@@ -192,7 +154,7 @@ fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeE
         let record = match runs.record(&run) {
             Ok(record) => record,
             Err(error) if error.is_missing() => break,
-            Err(error) => return Err(ResumeError::Unreadable { run, error }),
+            Err(error) => return Err(unreadable(&run, error)),
         };
         let before = record.header.resumes.clone();
         records.push(record);
@@ -201,7 +163,11 @@ fn resumed_by(runs: &Runs, record: &RunRecord) -> Result<Vec<RunRecord>, ResumeE
     Ok(records)
 }
 
-fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults, ResumeError> {
+fn unreadable(run: &str, error: JournalError) -> Error {
+    Error::described(format!("failed to read the journal of run {run}"), error)
+}
+
+fn done(runs: &Runs, record: &RunRecord) -> Result<EarlierResults> {
     let mut all = EarlierResults::default();
     let mut add = |record: &RunRecord| {
         for stack in record.stacks.iter().filter(|it| it.state.is_success()) {
@@ -234,13 +200,9 @@ pub struct ResumedRun {
 impl ResumedRun {
     /// Finds the work that is left of a run; with `only_failed`, only its failed stacks are
     /// selected. Fails if only a later `orch` knows the direction of the run.
-    pub fn new(
-        earlier: &EarlierRun,
-        stacks: &Stacks,
-        only_failed: bool,
-    ) -> Result<Self, ResumeError> {
+    pub fn new(earlier: &EarlierRun, stacks: &Stacks, only_failed: bool) -> Result<Self> {
         let header = &earlier.record.header;
-        let direction = Direction::recorded(&header.direction);
+        let direction = header.direction.known();
         let mut rest = ResumedRun {
             run: header.run.clone(),
             undone: Vec::new(),
@@ -248,8 +210,12 @@ impl ResumedRun {
             gone: Vec::new(),
             base: header.base.clone(),
             part_of: header.part_of.clone(),
-            direction: direction
-                .map_err(|word| ResumeError::unknown_word(header, "direction", word))?,
+            direction: direction.map_err(|word| {
+                let orch = printable(&header.orch);
+                Error::refused(unknown_word(header, "direction", word)).hint(format!(
+                    "resume it with orch {orch}, which wrote its journal"
+                ))
+            })?,
             had_changes: earlier.done.had_changes,
             succeeded: stacks
                 .iter()
@@ -323,14 +289,10 @@ impl ResumedRun {
     }
 }
 
-impl ResumeError {
-    /// Returns the error for a word of a journal that this version doesn't know; `what` is its meaning.
-    pub fn unknown_word(header: &Header, what: &'static str, word: &str) -> Self {
-        ResumeError::UnknownWord {
-            run: header.run.clone(),
-            what,
-            word: word.to_owned(),
-            orch: header.orch.clone(),
-        }
-    }
+/// Returns the message about a word of a journal that this version doesn't know; `what` is its meaning.
+pub fn unknown_word(header: &Header, what: &str, word: &str) -> String {
+    format!(
+        "run {} cannot be resumed: its {what} `{word}` is unknown to this orch",
+        header.run
+    )
 }

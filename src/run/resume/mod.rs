@@ -7,4 +7,4 @@ mod changes;
 mod earlier;
 
 pub use self::changes::{ChangedStack, ChangesSinceRun, UnknownChanges, WorkingTree, uncommitted};
-pub use self::earlier::{EarlierRun, ResumeError, ResumedRun};
+pub use self::earlier::{EarlierRun, ResumedRun, unknown_word};

@@ -12,19 +12,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
+pub use crate::record::journal::OnError;
 use crate::run::turn::TurnIndex;
 use crate::selection::graph::Precedence;
-
-/// What happens after a turn failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnError {
-    /// Nothing new starts.
-    Stop,
-    /// All its transitive dependents are skipped; the rest runs.
-    SkipDependents,
-    /// Everything else runs.
-    Continue,
-}
 
 /// At most this many turns at some nodes run at once.
 #[derive(Debug, Clone)]

@@ -11,28 +11,8 @@ use anstream::adapter::strip_bytes;
 use regex::bytes::Regex;
 use serde::Deserialize;
 
+use crate::record::journal::{ChangeSummary, ResourceCounts};
 use crate::record::logs::Stream;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChangeSummary {
-    pub has_changes: bool,
-    /// The numbers of affected resources, if known.
-    pub resources: Option<ResourceCounts>,
-}
-
-/// The number of resources for each action.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResourceCounts {
-    /// They are created, possibly in place of others.
-    pub add: u64,
-    /// They are updated in place.
-    pub change: u64,
-    pub destroy: u64,
-    /// They exist, and their management begins.
-    pub import: u64,
-    /// They exist, and their management ends.
-    pub forget: u64,
-}
 
 impl ResourceCounts {
     fn plus(self, other: ResourceCounts) -> Self {

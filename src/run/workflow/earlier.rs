@@ -6,7 +6,7 @@ use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
 use crate::record::journal::{AskedRecord, DRIFT, EvaluatedTurn, RunRecord, TASK, TurnOutcome};
-use crate::run::evaluated::{PolicyAnswer, TurnState};
+use crate::run::evaluated::TurnState;
 
 #[derive(Debug, Default)]
 pub struct EarlierTurns {
@@ -50,8 +50,7 @@ impl EarlierTurns {
                     continue;
                 };
                 if said.run.is_none() {
-                    let answers = said.policies.iter().map(PolicyAnswer::recorded);
-                    earlier.turns[place].answers = Some(answers.collect());
+                    earlier.turns[place].answers = Some(said.policies.clone());
                 }
                 // Jobs only ask policies.
                 if !record.header.is_of_work_order() || said.run.is_some() {
@@ -62,8 +61,8 @@ impl EarlierTurns {
                     .iter()
                     .map(|it| FlagChange {
                         policy: &it.policy,
-                        reset: it.reset_flag.iter().collect(),
-                        set: it.flag.iter().collect(),
+                        reset: it.answer.reset_flag.iter().collect(),
+                        set: it.answer.flag.iter().collect(),
                     })
                     .collect();
                 set_flags(&mut earlier.turns[place].flags, &changes);

@@ -10,8 +10,10 @@ use super::{Consequences, RecordedStack, TurnKind, Workflow};
 use crate::folder::GuardedFolder;
 use crate::policy::{ListKind, PolicyNumber, PolicyOutput, Worker};
 use crate::project::stack::StackIndex;
+use crate::record::journal::PolicyAnswer;
 use crate::record::samples::{Sample, Samples};
-use crate::run::evaluated::{PolicyAnswer, TurnEvaluation, TurnState};
+use crate::run::evaluated::{TurnEvaluation, TurnState};
+use crate::run::journaled::milliseconds;
 use crate::run::turn::TurnIndex;
 
 #[derive(Debug, Clone)]
@@ -198,7 +200,7 @@ impl Follower {
                     answer,
                     problem,
                     is_ignored: policy.is_ignored || self.only_asks,
-                    elapsed: begun.elapsed(),
+                    elapsed_ms: milliseconds(begun.elapsed()),
                 });
             }
         }

@@ -18,11 +18,12 @@ pub use self::input::{
     SessionInput, StackInput, TurnFacts, id, input, workflow_entry,
 };
 pub use self::names::{NamedStack, StackNames};
-use super::evaluated::{DroppedFollowUp, Follow, PolicyAnswer, TurnState, WhyDropped};
+use super::evaluated::{DroppedFollowUp, Follow, TurnState, WhyDropped};
 use super::turn::{Operation, TurnIndex};
 use crate::path::StackPath;
 use crate::project::policy::PolicySettings;
 use crate::project::stack::StackIndex;
+use crate::record::journal::PolicyAnswer;
 use crate::state::document::{AttemptOutcome, Entry, INTERRUPTED};
 
 /// How many turns of a chain a message names.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::sync::LazyLock;
 
+use serde::{Deserialize, Serialize};
+
 use super::RECORD;
 use super::values::Values;
 use crate::diagnostic::{Code, Diagnostic};
@@ -10,7 +12,8 @@ use crate::project::tool_options::{TERRAGRUNT, TOOLS, is_switched_off, option, p
 use crate::project::tool_use::added_words;
 use crate::source::Span;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
     Apply,
     Destroy,
