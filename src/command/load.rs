@@ -1,12 +1,13 @@
-//! Finds and loads the project of a command.
+//! Finds and loads the project of a command. A worker loads it once for all of its stacks.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use tracing::{debug, info};
 
 use crate::context::{Context, GitReader, GitState, MARK_ROOT};
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
-use crate::git::missing_submodules;
+use crate::git::{CommitId, missing_submodules};
 use crate::notice::Notices;
 use crate::path::ProjectPath;
 use crate::printable::printable;
@@ -156,4 +157,42 @@ fn note_missing_submodules(notices: &Notices, root: &Path) {
     notices.note(&format!(
         "{submodules}, so stacks may be missing; run `git submodule update --init --recursive`"
     ));
+}
+
+/// A loaded project with its inputs, for as long as HEAD is the same.
+#[derive(Default)]
+pub struct KeptProject {
+    kept: RefCell<Option<Context>>,
+    head: RefCell<Option<CommitId>>,
+}
+
+impl KeptProject {
+    /// Returns the kept project, or loads it if there is none or HEAD has moved since. Fails if it
+    /// cannot be loaded, or git cannot be asked.
+    pub fn load<E: From<Error>>(
+        &self,
+        load: impl FnOnce() -> Result<Context, E>,
+    ) -> Result<Context, E> {
+        if let Some(context) = self.take()? {
+            return Ok(context);
+        }
+        let mut context = load()?;
+        *self.head.borrow_mut() = context.head()?;
+        Ok(context)
+    }
+
+    /// Returns the kept project, if there is one and HEAD has not moved since it was loaded.
+    pub(super) fn take(&self) -> Result<Option<Context>, Error> {
+        let Some(mut context) = self.kept.take() else {
+            return Ok(None);
+        };
+        let is_same = context.head()? == *self.head.borrow();
+        // They have been shown.
+        context.problems = Problems::default();
+        Ok(is_same.then_some(context))
+    }
+
+    pub fn keep(&self, context: Context) {
+        *self.kept.borrow_mut() = Some(context);
+    }
 }

@@ -12,7 +12,6 @@ pub mod create;
 pub mod export;
 pub mod fmt;
 pub mod job;
-pub mod kept_project;
 pub mod load;
 mod new_directory;
 pub mod order_followups;
@@ -30,7 +29,6 @@ pub mod state;
 pub mod trigger;
 mod validate;
 pub mod why;
-mod why_missing;
 mod workflow;
 
 pub use self::session::{RunOutput, RunSession, RunTerminal, ToolRun};

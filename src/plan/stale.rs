@@ -4,17 +4,14 @@
 //! someone else has applied the same inputs since, the entry counts as done. This module does no
 //! I/O.
 
-mod before;
 mod done;
 mod reason;
-mod removed;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use self::before::ChangedBefore;
 pub use self::done::{failed_beside, last_run};
 pub use self::reason::Stale;
 use super::saved::{SavedPlan, SavedStack};
@@ -26,7 +23,7 @@ use crate::plan::entry::PlannedAction;
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
-use crate::selection::graph::Graph;
+use crate::selection::graph::{Graph, Precedence, SearchDirection};
 use crate::state::document::{Document, Entry, INTERRUPTED, Inputs, RunAction as Written};
 
 #[derive(Debug, Clone, Copy)]
@@ -384,4 +381,218 @@ fn difference(planned: Option<&Inputs>, now: &Inputs) -> String {
     differing
         .map_or("an input", |name| part_label(name))
         .to_owned()
+}
+
+impl PlanFacts<'_> {
+    /// Checks the entry of a stack that is no longer recorded: it was destroyed or forgotten.
+    fn check_unrecorded(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        progress: &mut DoneOperations,
+    ) -> Option<Stale> {
+        let path = of_stack.stack.clone();
+        if self.is_destroyed(saved, of_stack, progress) {
+            progress.done.insert((path, OperationKey::Destroy));
+            None
+        } else {
+            Some(Stale::Record(path))
+        }
+    }
+
+    /// Checks the entry of a generation that is or becomes old, and adds its progress.
+    fn check_generation(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        progress: &mut DoneOperations,
+    ) -> Option<Stale> {
+        let path = of_stack.stack.clone();
+        let generation = path.generation()?;
+        let current = path.current();
+        let entry = self.present.document?.stacks.get(current.as_str());
+        let Some(entry) = entry else {
+            return self.check_unrecorded(saved, of_stack, progress);
+        };
+        let Some(old) = entry.of_generation(generation) else {
+            progress.done.insert((path, OperationKey::Destroy));
+            return None;
+        };
+        let is_replaced = saved
+            .plan
+            .entry(&current)
+            .is_some_and(|entry| entry.generation.is_some());
+        if entry.generation == generation && !is_replaced {
+            return Some(Stale::Back(path));
+        }
+        let is_same = of_stack.record.as_ref() == Some(&record_of_generation(&old));
+        (!is_same).then_some(Stale::Record(path))
+    }
+
+    /// Checks the entry of a removed stack, which needs proof at HEAD, and adds its progress.
+    pub(super) fn check_removed(
+        &self,
+        saved: &SavedPlan,
+        of_stack: &SavedStack,
+        progress: &mut DoneOperations,
+    ) -> Option<Stale> {
+        let path = of_stack.stack.clone();
+        let plan = saved.plan.id.as_str();
+        if self.stack(&path).is_some() {
+            return Some(Stale::Back(path));
+        }
+        let Some(document) = self.present.document else {
+            return Some(Stale::Record(path));
+        };
+        if path.generation().is_some() {
+            return self.check_generation(saved, of_stack, progress);
+        }
+        let Some(entry) = document.stacks.get(path.as_str()) else {
+            return self.check_unrecorded(saved, of_stack, progress);
+        };
+        progress.has_begun |= last_of_plan(entry, plan).is_some();
+        if Some(mark(entry)) != of_stack.record && !is_of_plan(entry, plan) {
+            return Some(Stale::Record(path));
+        }
+        let missing = self.present.missing.and_then(|it| it.get(path.as_str()));
+        match missing.map(|missing| &missing.evidence) {
+            // It is recorded as a stack of this commit.
+            None => Some(Stale::Back(path)),
+            Some(Err(none)) => Some(Stale::NotRemoved(path, none.to_string())),
+            Some(Ok(removal)) => {
+                let leaves = removal.by.leaving().is_some();
+                let entries = &saved.plan.entries;
+                let planned = entries
+                    .binary_search_by(|entry| entry.stack.cmp(&path))
+                    .ok()
+                    .and_then(|at| entries[at].removed.as_ref());
+                let is_as_planned = planned.is_some_and(|planned| planned.leaves() == leaves);
+                (!is_as_planned).then(|| Stale::Inputs(path, "its `removed` block".to_owned()))
+            }
+        }
+    }
+}
+
+/// For each stack, one that it runs after, directly or not, and that others have changed since.
+#[derive(Debug, Default)]
+pub(super) struct ChangedBefore {
+    /// By node of the graph; empty if nothing has changed.
+    of_node: Vec<Option<StackIndex>>,
+}
+
+impl ChangedBefore {
+    fn get(&self, stack: StackIndex) -> Option<StackIndex> {
+        self.of_node.get(stack.get()).copied().flatten()
+    }
+}
+
+impl PlanFacts<'_> {
+    /// Returns the marks of stacks in a run that was in progress when the plan was made, or had
+    /// been killed. Removing the run's lock does not change them.
+    pub fn unfinished(&self) -> BTreeMap<StackPath, String> {
+        let lock = self
+            .present
+            .document
+            .and_then(|document| document.lock.as_ref());
+        let Some(lock) = lock else {
+            return BTreeMap::new();
+        };
+        let stacks = self.present.project.stacks.iter();
+        let of_run = stacks.filter_map(|(stack, declared)| {
+            let entry = self
+                .entry(stack)
+                .filter(|entry| lock.holders().any(|holder| entry.is_of(&holder.run)))?;
+            Some((declared.path.clone(), mark(entry)))
+        });
+        of_run.collect()
+    }
+
+    fn is_newer(&self, saved: &SavedPlan, stack: StackIndex) -> bool {
+        let Some(entry) = self.entry(stack) else {
+            return false;
+        };
+        let serial = serial(saved);
+        let applied = entry.applied.as_ref().map_or(0, |applied| applied.serial);
+        let last = entry.last.as_ref().map_or(0, |last| last.serial);
+        let refreshed = entry.refreshed.as_ref().map_or(0, |it| it.serial);
+        let is_newer =
+            applied > serial || last > serial || refreshed > serial || entry.intent.is_some();
+        let path = &self.present.project.stacks[stack].path;
+        is_newer && saved.unfinished.get(path) != Some(&mark(entry))
+    }
+
+    /// Returns whether others have changed a stack since a plan was made, given its progress.
+    fn is_changed(&self, saved: &SavedPlan, progress: &DoneOperations, stack: StackIndex) -> bool {
+        let Some(entry) = self.entry(stack) else {
+            return false;
+        };
+        if self.is_tainted_since(saved, entry) {
+            return true;
+        }
+        let path = &self.present.project.stacks[stack].path;
+        let is_done = |operation| progress.done.contains(&(path.clone(), operation));
+        let is_ours = is_of_plan(entry, &saved.plan.id)
+            || progress.is_in_its_runs(entry)
+            || is_done(OperationKey::Apply)
+            || is_done(OperationKey::Destroy);
+        !is_ours && self.is_newer(saved, stack)
+    }
+
+    /// Returns for each stack the changes by others before it since a plan was made.
+    pub(super) fn changed_before(
+        &self,
+        saved: &SavedPlan,
+        progress: &DoneOperations,
+    ) -> ChangedBefore {
+        let stacks = self.present.project.stacks.iter().map(|(stack, _)| stack);
+        let changed = stacks.filter(|&stack| self.is_changed(saved, progress, stack));
+        let mut open: VecDeque<(usize, StackIndex)> =
+            changed.map(|stack| (stack.get(), stack)).collect();
+        if open.is_empty() {
+            return ChangedBefore::default();
+        }
+        let precedence = Precedence::new(self.present.graph);
+        let mut of_node = vec![None; precedence.n_nodes()];
+        while let Some((node, changed)) = open.pop_front() {
+            for successor in precedence.successors(node) {
+                let next = successor.node as usize;
+                if of_node[next].is_none() {
+                    of_node[next] = Some(changed);
+                    open.push_back((next, changed));
+                }
+            }
+        }
+        ChangedBefore { of_node }
+    }
+
+    /// Checks the stacks that one runs after. Others must not have changed them, and its direct
+    /// predecessors must still be recorded.
+    pub(super) fn check_before(
+        &mut self,
+        saved: &SavedPlan,
+        path: &StackPath,
+        stack: StackIndex,
+        progress: &DoneOperations,
+        changed: &ChangedBefore,
+    ) -> Option<Stale> {
+        let stacks = &self.present.project.stacks;
+        if let Some(changed) = changed.get(stack) {
+            let changed = stacks[changed].path.clone();
+            return Some(Stale::Before(path.clone(), Some(changed)));
+        }
+        let planned = saved.stack(path)?.records_before.as_ref();
+        if self.records_before(stack).as_ref() == planned {
+            return None;
+        }
+        let graph = self.present.graph;
+        let before = graph.relatives(stack, SearchDirection::Dependencies, |it| {
+            self.entry(it).is_some()
+        });
+        let mut before = before.iter().map(|relative| relative.stack);
+        let is_destroyed = |done: &(StackPath, OperationKey)| done.1 == OperationKey::Destroy;
+        // Operations of the plan, by it or by others, explain the difference.
+        let explains = before.any(|before| self.is_newer(saved, before))
+            || progress.done.iter().any(is_destroyed);
+        (!explains).then(|| Stale::Before(path.clone(), None))
+    }
 }

@@ -1,10 +1,10 @@
 //! The stacks whose calls resolve to the old version of a release.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use super::requested::{RequestedVersion, asked};
 use super::versions::{Release, allows};
-use crate::change::{ChangeError, FoundCall, ModuleCall, calls_of};
+use crate::change::{CallVersion, ChangeError, FoundCall, ModuleCall, calls_of};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::printable::printable;
 use crate::project::discover::Listing;
@@ -178,6 +178,47 @@ impl Release {
     fn tagged(&self, name: &str) -> bool {
         let tag = name.strip_prefix("refs/tags/").unwrap_or(name);
         tag == self.old.tag || name == self.old.commit.as_str()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestedVersion {
+    Newest,
+    /// A constraint, as written.
+    Constraint(String),
+    /// This tag, branch or commit of a repository.
+    Ref(String),
+}
+
+/// As in a call.
+impl fmt::Display for RequestedVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestedVersion::Newest => f.write_str("no version"),
+            RequestedVersion::Constraint(constraint) => f.write_str(constraint),
+            RequestedVersion::Ref(name) => write!(f, "?ref={name}"),
+        }
+    }
+}
+
+/// Returns the version in a call: `None` for the default branch of a repository. The error is the
+/// part that only Terraform can evaluate.
+pub(super) fn asked(
+    call: &ModuleCall,
+    source: &CallSource,
+) -> Result<Option<RequestedVersion>, &'static str> {
+    match (source.address.kind, &call.version, &source.asked) {
+        (AddressKind::Git, ..) if call.is_open => Err("`?ref=`"),
+        (AddressKind::Git, _, name) => Ok(name.clone().map(RequestedVersion::Ref)),
+        (AddressKind::Registry, CallVersion::Unknown, _) => Err("`version`"),
+        (AddressKind::Registry, CallVersion::Constraint(constraint), _) => {
+            Ok(Some(RequestedVersion::Constraint(constraint.to_string())))
+        }
+        (AddressKind::Registry, CallVersion::Any, _) if call.is_open => Err("`?version=`"),
+        (AddressKind::Registry, CallVersion::Any, Some(version)) => {
+            Ok(Some(RequestedVersion::Constraint(version.clone())))
+        }
+        (AddressKind::Registry, CallVersion::Any, None) => Ok(Some(RequestedVersion::Newest)),
     }
 }
 

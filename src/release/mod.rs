@@ -3,9 +3,7 @@
 //! Versions are tags of the repository. This module doesn't know how policies use a release.
 
 mod consumers;
-mod requested;
 mod versions;
 
-pub use self::consumers::{Consumer, consumers};
-pub use self::requested::RequestedVersion;
+pub use self::consumers::{Consumer, RequestedVersion, consumers};
 pub use self::versions::{Release, ReleaseName, ReleasedVersion, open_repository};

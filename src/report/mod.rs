@@ -23,11 +23,9 @@ mod missing;
 mod missing_order;
 mod plan;
 mod policy;
-mod policy_graph;
 mod policy_tests;
 mod quote;
 mod reasons;
-mod released;
 mod resources;
 mod rules;
 mod run;
@@ -35,7 +33,6 @@ mod runs;
 mod scripts;
 mod size;
 mod state;
-mod status;
 mod terragrunt;
 mod values;
 mod why;
@@ -56,8 +53,7 @@ pub use plan::{
     PlanDetails, ToolText, ToolTexts, write_plan, write_plan_entry, write_plan_json,
     write_plan_markdown,
 };
-pub use policy::{ValidPolicy, write_answer, write_policies};
-pub use policy_graph::{PolicyArrow, PolicyGraph};
+pub use policy::{PolicyArrow, PolicyGraph, ValidPolicy, write_answer, write_policies};
 pub use policy_tests::{TestEnd, TestLine, write_tests};
 pub use quote::first_error;
 pub use reasons::reason_text;

@@ -1,15 +1,21 @@
-//! Why a stack is selected, as text and JSON.
+//! Why a stack is selected, as text and JSON: also its status according to the state, and at the release of a module.
+//!
+//! The source of a call is not shown: it may contain a password.
 
 use serde::Serialize;
 
-use super::changes::{CauseJson, TriggerJson, cause_text, trigger_text};
-use super::released::{ReleasedJson, released_text};
-use super::status::{StatusJson, status_text};
+use super::changes::{
+    CauseJson, TriggerJson, UseJson, cause_text, chain_text, location_text, trigger_text,
+};
+use crate::change::{ChangeCause, Difference, Pending, StackStatus};
+use crate::git::CommitId;
 use crate::path::ProjectPath;
+use crate::printable::first_of;
 use crate::project::Project;
 use crate::project::stack::{StackIndex, Stacks};
+use crate::release::{Consumer, RequestedVersion};
 use crate::selection::graph::{NeighbourStep, Origin, SearchDirection};
-use crate::selection::select::{DirectoryMatch, Reach, ReachBy, SelectionReason};
+use crate::selection::select::{DirectoryMatch, Reach, ReachBy, Released, SelectionReason};
 use crate::source::{Sources, Span};
 
 /// Returns why a stack is selected, as text.
@@ -160,5 +166,208 @@ pub(super) fn reason_json<'a>(reason: &'a SelectionReason, project: &'a Project)
         kind,
         detail: reason_text(reason, &project.stacks, &project.sources),
         evidence,
+    }
+}
+
+/// Returns the policies that select a stack, and whether its call allows the new version.
+pub(super) fn released_text(released: &Released) -> String {
+    let Released {
+        module, old, new, ..
+    } = released;
+    let policies = released.policies.join(", ");
+    let word = if released.policies.len() == 1 {
+        "policy"
+    } else {
+        "policies"
+    };
+    let call = call_text(released);
+    format!("{word} {policies}, release of {module} {old}..{new}: {call}")
+}
+
+/// Returns why a release leaves out a stack.
+pub(super) fn unreleased_text(released: &Released) -> String {
+    let Released {
+        module, old, new, ..
+    } = released;
+    let call = call_text(released);
+    format!("no policy names it at the release of {module} {old}..{new}: {call}")
+}
+
+fn call_text(released: &Released) -> String {
+    let Released {
+        old, new, consumer, ..
+    } = released;
+    let Some(Consumer {
+        call,
+        asked,
+        allows_new,
+    }) = consumer
+    else {
+        return format!("none of its calls resolves to {old}");
+    };
+    let place = location_text(&call.call.location);
+    let via = match chain_text(&call.chain) {
+        chain if chain.is_empty() => chain,
+        chain => format!(", {chain}"),
+    };
+    let allows = match (allows_new, asked) {
+        (true, _) => format!("allows {new}"),
+        (false, RequestedVersion::Ref(_)) => format!("keeps {old}"),
+        (false, _) => format!("does not allow {new}"),
+    };
+    format!("its call in {place} ({asked}{via}) resolves to {old} and {allows}")
+}
+
+/// The status of a stack at the release of a module.
+#[derive(Serialize)]
+pub(super) struct ReleasedJson<'a> {
+    module: &'a str,
+    from: &'a str,
+    to: &'a str,
+    policies: &'a [String],
+    /// Absent if none of the stack's calls resolves to the old version.
+    call: Option<CallJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct CallJson<'a> {
+    name: &'a str,
+    file: &'a str,
+    line: Option<usize>,
+    /// The modules from the stack to it.
+    via: Vec<UseJson<'a>>,
+    version: Option<&'a str>,
+    #[serde(rename = "ref")]
+    git_ref: Option<&'a str>,
+    /// Whether it allows the new version.
+    allows: bool,
+}
+
+impl<'a> ReleasedJson<'a> {
+    pub(super) fn new(released: &'a Released) -> Self {
+        ReleasedJson {
+            module: &released.module,
+            from: &released.old,
+            to: &released.new,
+            policies: &released.policies,
+            call: released.consumer.as_ref().map(CallJson::new),
+        }
+    }
+}
+
+impl<'a> CallJson<'a> {
+    fn new(consumer: &'a Consumer) -> Self {
+        let Consumer {
+            call,
+            asked,
+            allows_new,
+        } = consumer;
+        let (version, git_ref) = match asked {
+            RequestedVersion::Newest => (None, None),
+            RequestedVersion::Constraint(constraint) => (Some(constraint.as_str()), None),
+            RequestedVersion::Ref(name) => (None, Some(name.as_str())),
+        };
+        CallJson {
+            name: &call.call.name,
+            file: call.call.location.file.relative(),
+            line: call.call.location.line,
+            via: call.chain.iter().map(UseJson::new).collect(),
+            version,
+            git_ref,
+            allows: *allows_new,
+        }
+    }
+}
+
+/// How many parts that differ are named; JSON has all.
+const MAX_PARTS: usize = 5;
+
+pub(super) fn status_text(status: &StackStatus) -> String {
+    let word = status.kind().word();
+    match why_text(status) {
+        Some(why) => format!("{word}: {why}"),
+        None => word.to_owned(),
+    }
+}
+
+/// Returns the reason for the status of a stack, if there is more to say than the word.
+pub(super) fn why_text(status: &StackStatus) -> Option<String> {
+    match status {
+        StackStatus::Failed(why) => Some((*why).to_owned()),
+        StackStatus::Pending(pending) => Some(match pending {
+            Pending::NeverApplied => "never applied".to_owned(),
+            Pending::Unknown(why) => why.clone(),
+            Pending::Differs(difference) => difference_text(difference),
+            Pending::OtherRules => {
+                "the definition of its inputs has changed since it was applied".to_owned()
+            }
+            Pending::OtherIgnored => {
+                "its inputs differ, and `ignore_changes` has changed since it was applied"
+                    .to_owned()
+            }
+            Pending::Triggered(file) => format!("triggered ({})", file.relative()),
+            Pending::Generation { of, now } => format!("{of} now has generation {now}"),
+        }),
+        StackStatus::Running
+        | StackStatus::Applied
+        | StackStatus::Removed
+        | StackStatus::Absent => None,
+    }
+}
+
+fn difference_text(difference: &Difference) -> String {
+    let Difference {
+        since,
+        parts,
+        cause,
+    } = difference;
+    let mut texts = Vec::new();
+    if !parts.is_empty() {
+        let named = first_of(parts.iter(), MAX_PARTS);
+        let verb = if parts.len() == 1 {
+            "differs"
+        } else {
+            "differ"
+        };
+        let since = since
+            .as_ref()
+            .map_or_else(String::new, |commit| format!(" from {}", commit.short()));
+        texts.push(format!("{named} {verb}{since}"));
+    }
+    texts.extend(cause.as_ref().map(cause_text));
+    if texts.is_empty() {
+        texts.push("its inputs differ".to_owned());
+    }
+    texts.join("; ")
+}
+
+#[derive(Serialize)]
+pub(super) struct StatusJson<'a> {
+    status: &'static str,
+    /// The commit that was applied, if its inputs differ from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<&'a str>,
+    /// The parts of its inputs that differ.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    parts: &'a [String],
+    /// The changed file, if git shows one.
+    #[serde(flatten)]
+    cause: Option<CauseJson<'a>>,
+}
+
+impl<'a> StatusJson<'a> {
+    pub(super) fn new(status: &'a StackStatus) -> Self {
+        let difference = match status {
+            StackStatus::Pending(Pending::Differs(difference)) => Some(difference),
+            _ => None,
+        };
+        let cause: Option<&ChangeCause> = difference.and_then(|it| it.cause.as_ref());
+        let applied = difference.and_then(|it| it.since.as_ref());
+        StatusJson {
+            status: status.kind().word(),
+            applied: applied.map(CommitId::as_str),
+            parts: difference.map_or(&[], |it| &it.parts),
+            cause: cause.map(CauseJson::new),
+        }
     }
 }

@@ -4,68 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::StackPath;
 use crate::record::journal::PolicyAnswer;
+pub use crate::record::journal::TurnState;
 use crate::run::turn::TurnIndex;
-
-/// The state of a turn, as policies know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TurnState {
-    /// It has not started.
-    Queued,
-    Planning,
-    /// It has changes that were not approved, so nothing was done.
-    Unconfirmed,
-    /// The command of a tracked run is running.
-    Applying,
-    /// The command of a task is running.
-    Performing,
-    Finished,
-    Failed,
-    Stopped,
-    /// It never started, because the plan was not approved.
-    Discarded,
-    /// It never started, because another one failed.
-    Canceled,
-    /// It never started, because it runs after a failed one, or the run ended before.
-    Skipped,
-}
-
-impl TurnState {
-    pub const ALL: [TurnState; 11] = [
-        TurnState::Queued,
-        TurnState::Planning,
-        TurnState::Unconfirmed,
-        TurnState::Applying,
-        TurnState::Performing,
-        TurnState::Finished,
-        TurnState::Failed,
-        TurnState::Stopped,
-        TurnState::Discarded,
-        TurnState::Canceled,
-        TurnState::Skipped,
-    ];
-
-    /// Returns whether the stacks that run after it may run.
-    pub fn lets_others_run(self) -> bool {
-        matches!(self, TurnState::Finished | TurnState::Unconfirmed)
-    }
-
-    /// Returns the word that policies know it by.
-    pub fn word(self) -> &'static str {
-        match self {
-            TurnState::Queued => "QUEUED",
-            TurnState::Planning => "PLANNING",
-            TurnState::Unconfirmed => "UNCONFIRMED",
-            TurnState::Applying => "APPLYING",
-            TurnState::Performing => "PERFORMING",
-            TurnState::Finished => "FINISHED",
-            TurnState::Failed => "FAILED",
-            TurnState::Stopped => "STOPPED",
-            TurnState::Discarded => "DISCARDED",
-            TurnState::Canceled => "CANCELED",
-            TurnState::Skipped => "SKIPPED",
-        }
-    }
-}
 
 /// The answers of policies to the end of a turn, and their effect.
 #[derive(Debug, Clone, PartialEq, Eq)]

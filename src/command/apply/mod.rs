@@ -1,7 +1,6 @@
 //! `orch apply` and `orch destroy`: verify a plan, ask for approval, apply it.
 
 mod approve;
-mod conditions;
 mod execute;
 mod job;
 mod lock;
@@ -20,7 +19,7 @@ pub use self::approve::Approval;
 pub use self::lock::{HeldLock, before_planning};
 pub use self::part::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::RunTerminal;
-use super::kept_project::KeptProject;
+use super::load::KeptProject;
 use super::order_followups::EndedOrder;
 use super::plan::{Planned, Tools};
 use crate::context::{Context, RollbackFlags};

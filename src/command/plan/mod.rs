@@ -1,7 +1,6 @@
 //! `orch plan` and the first half of `orch apply`: tools plan, and policies predict follow-ups.
 
 mod followups;
-mod starts;
 mod tools;
 
 use std::path::PathBuf;

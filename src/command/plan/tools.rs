@@ -1,9 +1,10 @@
 //! Runs the tools of a plan, in a run of its own that shows output only if a tool fails.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::starts::PlanStarts;
 use crate::command::run::show_missing;
 use crate::command::{RunSession, RunTerminal, ToolRun};
 use crate::context::Context;
@@ -15,13 +16,15 @@ use crate::plan::planner::{Ask, AskedRun, NO_FOLDER, RunOrigin};
 use crate::plan::{CannotAsk, DriverRun, HiddenOption, Purpose, begin};
 use crate::printable::printable;
 use crate::project::discover::RootRule;
+use crate::project::driver::DriverStep;
 use crate::record::logs::{LogReader, Logs};
 use crate::report::{failure_reason, failure_text, first_error};
-use crate::run::event::Ending;
+use crate::run::event::{Ending, RunEvent, Sink};
 use crate::run::recording::Concurrency;
 use crate::run::request::Invocation;
 use crate::run::schedule::OnError;
 use crate::run::started::BeginOptions;
+use crate::run::turn::{Step, Turn};
 
 /// The tools of the stacks, as child processes.
 pub struct Tools<'t> {
@@ -160,4 +163,69 @@ fn hidden(found: &[HiddenOption]) -> Error {
         lines.join("\n  ")
     );
     Error::refused(message).hint("remove the option; instead, run `orch destroy` or `orch plan --refresh-only`, or add `-target` after `--`")
+}
+
+pub(super) struct PlanStarts {
+    logs: Logs,
+    turns: Vec<Asked>,
+    /// The offsets of the plans that have begun, by turn, from 0.
+    starts: BTreeMap<usize, u64>,
+}
+
+struct Asked {
+    stack: StackPath,
+    /// The planning step.
+    step: usize,
+    attempt: u32,
+}
+
+impl PlanStarts {
+    pub(super) fn new(logs: Logs, turns: &[Turn]) -> Self {
+        let is_init = |step: &Step| match step {
+            Step::CommandWith(name, _) => **name == *DriverStep::Init.name(),
+            _ => false,
+        };
+        let turns = turns.iter().map(|turn| Asked {
+            stack: turn.stack.clone(),
+            step: turn.steps.iter().take_while(|step| is_init(step)).count(),
+            attempt: 1,
+        });
+        PlanStarts {
+            logs,
+            turns: turns.collect(),
+            starts: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn into_offsets(self) -> BTreeMap<usize, u64> {
+        self.starts
+    }
+}
+
+impl Sink for PlanStarts {
+    fn event(&mut self, event: &RunEvent) -> io::Result<()> {
+        match *event {
+            RunEvent::Started { turn, attempt } => {
+                let asked = &mut self.turns[turn.get()];
+                asked.attempt = attempt;
+                if asked.step == 0 {
+                    self.starts.insert(turn.get(), 0);
+                } else {
+                    self.starts.remove(&turn.get());
+                }
+            }
+            // The output of the step before is in the log by now.
+            RunEvent::StepStarted { turn, step } => {
+                let asked = &self.turns[turn.get()];
+                if asked.step == step {
+                    let (position, path) = (turn.get() + 1, asked.stack.as_str());
+                    let log = self.logs.file(position, path, asked.attempt);
+                    let length = fs::metadata(log).map_or(0, |log| log.len());
+                    self.starts.insert(turn.get(), length);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
 }

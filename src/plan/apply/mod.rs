@@ -6,9 +6,7 @@
 
 mod changed;
 mod director;
-mod facts;
 mod followups;
-mod shown_plan;
 mod steps;
 mod turn;
 mod updated;

@@ -1,23 +1,29 @@
-//! A turn of an apply, and its progress.
+//! A turn of an apply: its progress, the check of its plan file, which someone may have replaced, and the input of
+//! policies after it.
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use super::ApplyStack;
-use crate::driver::{BadOutputs, DriverAnswer, Outputs, PlanKind, StepRole, Tool};
+use super::{ApplyStack, ShownChanges};
+use crate::driver::{
+    BadOutputs, BadPlan, ChangeKind, ChangedPlan, DriverAnswer, Outputs, PlanKind, ResourceChange,
+    StepRole, Tool,
+};
 use crate::path::StackPath;
-use crate::plan::ask::{answer, of_command};
+use crate::plan::ask::{NoAnswer, answer, applied, changed, of_command};
 use crate::plan::code::PlanCode;
 use crate::plan::commands::{ACTION, OUTPUTS_FILE};
 use crate::plan::entry::{AskedAction, allowed};
+use crate::plan::facts::{stack_changed, turn_facts};
 use crate::project::driver::DriverStep;
 use crate::project::environment::Environment;
 use crate::project::stack::StackMode;
-use crate::run::event::Failure;
+use crate::run::event::{Ending, Failure, Outcome};
 use crate::run::execute::Task;
 use crate::run::state::Effect;
 use crate::run::turn::Operation;
+use crate::run::workflow::TurnFacts;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApplyStepRole {
@@ -256,5 +262,107 @@ impl<'p> ApplyTurn<'p> {
         let action = self.asked_now().word().to_owned();
         task.environment.insert(ACTION.to_owned(), Some(action));
         Ok(task)
+    }
+}
+
+const ANOTHER: &str = "the plan in the file differs from the one that is shown";
+
+impl ApplyTurn<'_> {
+    /// Compares the tool's plan with the shown one, and with the operation. Drivers without a tool
+    /// have no plan to compare. The error is a message.
+    pub(super) fn check_shown_plan(&self) -> Result<(), String> {
+        let driver = &self.stack.driver;
+        if driver.tool.is_none() || !self.has_plan {
+            return Ok(());
+        }
+        // The exit code of `plan` does not matter here: nothing is planned.
+        let answer =
+            answer(driver, self.kind, &self.folder, false, self.is_partial).map_err(|problem| {
+                match problem {
+                    NoAnswer::Plan(BadPlan::NotWhole(_)) => ANOTHER.to_owned(),
+                    problem => problem.to_string(),
+                }
+            })?;
+        let is_whole = answer.is_complete || !self.stack.is_complete;
+        let fits = self.operation != Operation::Destroy || only_destroys(&answer);
+        if is_whole && fits && is_shown(&answer, &self.stack.shown) {
+            return Ok(());
+        }
+        Err(ANOTHER.to_owned())
+    }
+}
+
+fn only_destroys(answer: &DriverAnswer) -> bool {
+    let mut actions = answer
+        .resources
+        .iter()
+        .flat_map(|it| &it.actions)
+        .map(String::as_str);
+    actions.all(|action| matches!(action, "delete" | "forget"))
+}
+
+fn is_shown(answer: &DriverAnswer, shown: &ShownChanges) -> bool {
+    let same = |(a, b): (&ResourceChange, &ResourceChange)| {
+        a.address == b.address && a.actions == b.actions
+    };
+    answer.counts == shown.counts
+        && answer.resources.len() == shown.resources.len()
+        && answer.resources.iter().zip(&shown.resources).all(same)
+}
+
+impl ApplyTurn<'_> {
+    pub(super) fn facts(&self, ending: &Ending) -> TurnFacts {
+        let unknown = |which: &str, problem: &NoAnswer| TurnFacts {
+            unknown: Some(format!("the {which} changes are unknown: {problem}")),
+            ..TurnFacts::default()
+        };
+        let plan = match self.planned(ending) {
+            Ok(plan) => plan,
+            Err(problem) => return unknown("planned", &problem),
+        };
+        if !self.has_acted || ending.outcome != Outcome::Succeeded {
+            return turn_facts(plan, Vec::new());
+        }
+        let state = ApplyStepRole::Driver(StepRole::State);
+        let applied = if self.roles.contains(&state) {
+            applied(&plan, &self.folder)
+        } else {
+            // The values of destroyed resources are those of the plan; other drivers have none.
+            Ok(plan.changes.clone())
+        };
+        match applied {
+            Ok(applied) => turn_facts(plan, applied),
+            Err(problem) => unknown("applied", &problem),
+        }
+    }
+
+    /// Returns the planned changes, or the stack itself if its driver names no resources.
+    fn planned(&self, ending: &Ending) -> Result<ChangedPlan, NoAnswer> {
+        if self.attempt.number == 0 {
+            return Ok(ChangedPlan::default()); // its time never came
+        }
+        if self.stack.driver.tool.is_some() {
+            let shows = matches!(
+                self.attempt.course,
+                ApplyMode::ShownPlan | ApplyMode::Replanned
+            );
+            // An attempt may fail before its tool has shown a plan.
+            let is_needed = self.attempt.is_work.is_some() || ending.outcome == Outcome::Succeeded;
+            let kind = match self.asked {
+                AskedAction::Refresh => PlanKind::RefreshOnly,
+                _ => PlanKind::Normal,
+            };
+            return match changed(&self.folder, kind) {
+                Err(_) if !(shows && is_needed) => Ok(ChangedPlan::default()),
+                plan => plan,
+            };
+        }
+        let is_work = self.attempt.is_unconfirmed || self.attempt.is_work == Some(true);
+        let kind = is_work.then(|| match (self.operation, self.asked_now()) {
+            (Operation::Destroy, _) => ChangeKind::Deleted,
+            (_, AskedAction::Create) => ChangeKind::Added,
+            _ => ChangeKind::Changed,
+        });
+        Ok(stack_changed(&self.path, kind))
     }
 }

@@ -17,23 +17,22 @@
 //! malice. A reader therefore trusts nothing. It accepts exactly these entries, without gaps, and
 //! writes only to the path that the caller names.
 
-mod copy;
-mod error;
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-pub use self::error::ArchiveReadError;
 pub use self::read::Archive;
 pub use self::write::{check_target, write};
 use crate::context::PLAN_MARK;
+use crate::printable::printable;
 
 /// The format that is written. All formats up to this one can be read.
 pub const FORMAT: u32 = 1;
@@ -99,4 +98,89 @@ struct ListedFile {
     size: u64,
     /// In lower-case hexadecimal.
     sha256: String,
+}
+
+/// Which side failed.
+pub(super) enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CopiedContent {
+    pub(super) size: u64,
+    pub(super) sha256: String,
+}
+
+pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<CopiedContent, CopyError> {
+    let mut buffer = vec![0; 1 << 16];
+    let mut hasher = Sha256::new();
+    let mut size = 0;
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(CopyError::Read(error)),
+        };
+        hasher.update(&buffer[..read]);
+        to.write_all(&buffer[..read]).map_err(CopyError::Write)?;
+        size += read as u64;
+    }
+    let digest = hasher.finalize();
+    let sha256 = digest.iter().fold(String::new(), |digits, byte| {
+        digits + &format!("{byte:02x}")
+    });
+    Ok(CopiedContent { size, sha256 })
+}
+
+/// Why an archive, or an entry of it, was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveReadError {
+    /// Not an archive that [`write()`](super::write()) writes: damaged, or from another program.
+    #[error("`{file}` {problem}")]
+    Refused { file: String, problem: String },
+    #[error("failed to read `{file}`: {error}")]
+    Io { file: String, error: io::Error },
+    /// An entry cannot be extracted to the caller's path.
+    #[error("failed to write `{to}`: {error}")]
+    Extract { to: String, error: io::Error },
+}
+
+/// An error without the archive's name.
+pub(super) enum ArchiveFault {
+    /// Completes a sentence that begins with the archive's name.
+    Problem(String),
+    Io(io::Error),
+    Extract(io::Error),
+}
+
+impl ArchiveFault {
+    pub(super) fn structure(error: rawzip::Error, problem: impl Into<String>) -> Self {
+        match error.into_kind() {
+            rawzip::ErrorKind::IO(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                ArchiveFault::Io(error)
+            }
+            _ => ArchiveFault::Problem(problem.into()),
+        }
+    }
+
+    pub(super) fn in_file(self, file: &str) -> ArchiveReadError {
+        let file = file.to_owned();
+        match self {
+            ArchiveFault::Problem(problem) => ArchiveReadError::Refused { file, problem },
+            ArchiveFault::Io(error) => ArchiveReadError::Io { file, error },
+            ArchiveFault::Extract(error) => ArchiveReadError::Extract { to: file, error },
+        }
+    }
+}
+
+impl<P: Into<String>> From<P> for ArchiveFault {
+    fn from(problem: P) -> Self {
+        ArchiveFault::Problem(problem.into())
+    }
+}
+
+pub(super) fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy()).into_owned()
 }

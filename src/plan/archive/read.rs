@@ -10,8 +10,7 @@ use rawzip::{
     ZipFileHeaderRecord,
 };
 
-use super::copy::{CopiedContent, CopyError, copy};
-use super::error::{ArchiveFault, ArchiveReadError, shown};
+use super::{ArchiveFault, ArchiveReadError, CopiedContent, CopyError, copy, shown};
 use super::{
     FILE_MODE, FORMAT, MANIFEST_JSON, MOST_BYTES, MOST_JSON_BYTES, MOST_MANIFEST_BYTES, MOST_PLANS,
     PLAN_JSON, comment, entry_name, open_regular,

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 use tempfile::NamedTempFile;
 
-use super::copy::{CopiedContent, CopyError, copy};
-use super::error::shown;
+use super::{CopiedContent, CopyError, copy, shown};
 use super::{
     FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON, comment, entry_name,
     open_regular,

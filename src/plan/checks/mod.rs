@@ -2,10 +2,8 @@
 //!
 //! A condition is evaluated for each stack with the names of `run.env`, `orch.namespace` and the
 //! outputs of stacks. This module runs no tools. It returns the stacks whose outputs are missing;
-//! the caller reads them and checks again.
+//! the caller reads them and checks again. Failed conditions never contain a secret.
 
-mod failed;
-mod known;
 mod names;
 mod references;
 
@@ -13,23 +11,23 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-pub use self::failed::{FailedCheck, FailedCondition, ShownValue};
-pub(super) use self::known::list_of_outputs;
-use self::known::pick;
-pub use self::known::{SelfValue, StackOutputs};
 use self::names::CheckNames;
+pub(super) use self::names::list_of_outputs;
+pub use self::names::{SelfValue, StackOutputs};
 use self::references::EarlierStacks;
 pub use self::references::{MentionedStacks, mentioned, misplaced, misplaced_generations};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::language::evaluate::{Budget, EvalResult, EvalValue, NoValue, evaluate_within};
-use crate::language::syntax::Expr;
+use crate::language::syntax::{Expr, ExprKind};
 use crate::language::value::Value;
 use crate::project::lifecycle::{Condition, ConditionKind};
 use crate::project::namespaces::{NamespaceInputs, ProjectNamespaces};
 use crate::project::stack::StackIndex;
 use crate::project::{self, Project};
 use crate::selection::graph::Graph;
+use crate::source::{Sources, Span};
 
 pub struct Checker<'p> {
     project: &'p Project,
@@ -215,7 +213,7 @@ fn check(
     };
     let message = format!("{word} of `{path}` failed: {said}");
     let mut diagnostic = Diagnostic::error(Code::FailedCondition, message);
-    let shown = failed::values(&condition.condition, names);
+    let shown = values(&condition.condition, names);
     if shown.is_empty() {
         diagnostic = diagnostic.label(condition.condition.span, "this is false");
     }
@@ -223,4 +221,112 @@ fn check(
         diagnostic = diagnostic.label(span, label);
     }
     failed(format!("{word} failed: {said}"), diagnostic)
+}
+
+const MAX_WRITTEN: usize = 200;
+
+/// A condition that does not hold or cannot be evaluated.
+#[derive(Debug, Clone)]
+pub struct FailedCheck {
+    pub kind: ConditionKind,
+    /// The keyword of its block.
+    pub span: Span,
+    /// The message in one line: `precondition failed: …`.
+    pub text: String,
+    /// The message with its position and the values of its names.
+    pub diagnostic: Diagnostic,
+}
+
+/// A [`FailedCheck`] as data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCondition {
+    /// `precondition` or `postcondition`.
+    pub kind: String,
+    /// Relative to the project root.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    pub message: String,
+    pub values: Vec<ShownValue>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownValue {
+    pub expression: String,
+    /// From 1.
+    pub line: usize,
+    pub text: String,
+}
+
+impl FailedCheck {
+    /// Converts it to data, given the project's files.
+    pub fn data(&self, sources: &Sources) -> FailedCondition {
+        let (file, line) = sources.file_and_line(self.span);
+        let written = |span: Span| {
+            let text = sources.file(span.file).text.get(span.range());
+            text.unwrap_or_default().chars().take(MAX_WRITTEN).collect()
+        };
+        let values = self.diagnostic.labels.iter().map(|label| ShownValue {
+            expression: written(label.span),
+            line: sources.file_and_line(label.span).1,
+            text: label.text.clone(),
+        });
+        FailedCondition {
+            kind: self.kind.word().to_owned(),
+            file: file.to_owned(),
+            line,
+            message: self.diagnostic.message.clone(),
+            values: values.collect(),
+        }
+    }
+}
+
+const MAX_TEXT: usize = 200;
+
+const MAX_NAMES: usize = 5;
+
+/// Returns the names in a condition with their values. Variables of a `for` are left out.
+fn values(condition: &Expr, names: &CheckNames<'_>) -> Vec<(Span, String)> {
+    let mut found: Vec<(Span, String)> = Vec::new();
+    let mut covered: Option<Span> = None;
+    condition.each(&mut |expr| {
+        let is_name = match &expr.kind {
+            ExprKind::Variable(_) => true,
+            ExprKind::Traversal(base, _) => matches!(base.kind, ExprKind::Variable(_)),
+            _ => false,
+        };
+        let is_inside = covered
+            .is_some_and(|outer| outer.start <= expr.span.start && expr.span.end <= outer.end);
+        if !is_name || is_inside || found.len() == MAX_NAMES {
+            return;
+        }
+        if let Ok(answer) = evaluate_within(expr, names, &Budget::default()) {
+            covered = Some(expr.span);
+            found.push((expr.span, format!("this is {}", in_words(&answer))));
+        }
+    });
+    found
+}
+
+/// Describes a value: texts and numbers in full, collections by kind and size.
+fn in_words(answer: &EvalValue) -> String {
+    if answer.is_sensitive {
+        return "(sensitive)".to_owned();
+    }
+    let value = &answer.value;
+    if let Some(text) = value.as_str() {
+        return match text.char_indices().nth(MAX_TEXT) {
+            Some((end, _)) => format!("{:?}…", &text[..end]),
+            None => format!("{text:?}"),
+        };
+    }
+    if let Some(text) = value.to_text() {
+        return text.to_string();
+    }
+    let size = match (value.items(), value.entries()) {
+        (Some(items), _) => items.len(),
+        (_, Some(entries)) => entries.len(),
+        _ => return value.type_name().to_owned(),
+    };
+    format!("{} of {size}", value.type_name())
 }

@@ -4,23 +4,18 @@
 //! This module runs no commands and prints nothing: [`Ask`] and the context's notices do.
 
 mod ask;
-mod blocked_removals;
 mod checks;
 mod commits;
 mod destroy_commands;
 mod entries;
 mod failing;
-mod generations;
-mod left_behind;
 mod make;
 mod outputs;
-mod protected;
 mod protection;
 mod recorded_facts;
 mod removal_code;
 mod removal_outlook;
 mod removals;
-mod replaced;
 mod rounds;
 mod saved_facts;
 mod subjects;
@@ -35,7 +30,6 @@ use std::time::Duration;
 
 pub use self::ask::{AskEnd, AskedTools};
 pub use self::commits::Commits;
-pub use self::left_behind::{refuse_left_behind, warn_of_left_behind};
 pub use self::make::{NewPlan, Planner};
 pub use self::outputs::OutputReader;
 pub use self::protection::{Protections, refuse};
@@ -45,6 +39,7 @@ pub use self::removals::{Removal, Removals};
 pub use self::subjects::{Drivers, RecordedState, taken};
 use self::subjects::{StackToPlan, StacksToPlan};
 pub use self::tools::{Ask, AskedRun, EndedOutput, NO_FOLDER, RunOrigin};
+pub use self::warnings::{refuse_left_behind, warn_of_left_behind};
 use super::entry::PlanOptions;
 use super::{Purpose, RequestedOptions};
 use crate::context::{Context, Entries};

@@ -1,10 +1,13 @@
 //! The command line before the command.
 
 use std::ffi::OsString;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use clap::error::{Error, ErrorKind};
-use clap::{Arg, ArgAction, Args, Command, CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser,
+};
 
 use crate::program::commands;
 use crate::program::early_flags::move_behind_command;
@@ -155,6 +158,43 @@ pub(crate) fn wants_details() -> bool {
         .ignore_errors(true);
     let matches = command.try_get_matches_from(std::env::args_os());
     matches.is_ok_and(|matches| matches.get_count("verbose") > 0)
+}
+
+/// The arguments of a command. If `IS_LATE`, their flags are built only when the command is used: building those of all
+/// commands takes longer than many commands do.
+#[derive(Debug)]
+pub(crate) struct Late<A, const IS_LATE: bool>(Box<A>);
+
+impl<A: Args, const IS_LATE: bool> Args for Late<A, IS_LATE> {
+    fn augment_args(command: Command) -> Command {
+        if IS_LATE {
+            command.defer(A::augment_args)
+        } else {
+            A::augment_args(command)
+        }
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        A::augment_args_for_update(command)
+    }
+}
+
+impl<A: FromArgMatches, const IS_LATE: bool> FromArgMatches for Late<A, IS_LATE> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        A::from_arg_matches(matches).map(|args| Late(Box::new(args)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl<A, const IS_LATE: bool> Deref for Late<A, IS_LATE> {
+    type Target = A;
+
+    fn deref(&self) -> &A {
+        &self.0
+    }
 }
 
 #[cfg(test)]

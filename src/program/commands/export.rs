@@ -20,9 +20,8 @@ use orch::selection::select::Selection;
 
 use super::reports::target;
 use super::run::arguments::{AttemptArgs, OnErrorArg};
-use super::run::exit_codes::ExitCodeArgs;
+use super::run::flags::{ExitCodeArgs, RecordArgs};
 use super::run::jobs;
-use super::run::record_flags::RecordArgs;
 use super::run::recorded::SELECTION;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;

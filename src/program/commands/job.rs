@@ -12,7 +12,7 @@ use clap::{Args, Parser as _};
 use orch::command::apply::{PlanPart, WorkLeft};
 use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
-use orch::command::kept_project::KeptProject;
+use orch::command::load::KeptProject;
 use orch::command::order_followups::EndedOrder;
 use orch::exit::ExitStatus;
 use orch::export::{OrderedJob, OrderedTask, WorkOrder};
@@ -24,8 +24,8 @@ use orch::report::ShownRun;
 use orch::run::schedule::OnError;
 
 use super::apply::PartOfFile;
+use super::command_line::Late;
 use super::command_line::LateCli;
-use super::late::Late;
 use super::reports::{ReportArgs, Reports};
 use super::run::{CommandJobs, RunArgs};
 use super::runs::shown_in;

@@ -18,7 +18,6 @@ mod globals;
 mod graph;
 mod help;
 mod job;
-mod late;
 mod list;
 mod man;
 mod neighbour_flags;
@@ -59,8 +58,8 @@ pub(crate) use self::completions::answer as answer_completion;
 pub(crate) use self::run::contradicting_flag;
 pub(crate) use self::stray_path::stray_path;
 pub(crate) use self::version::version;
+use crate::program::commands::command_line::Late;
 use crate::program::commands::command_line::LateCli;
-use crate::program::commands::late::Late;
 use crate::program::error::Result;
 use crate::program::{console, notices};
 

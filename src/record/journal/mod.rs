@@ -17,8 +17,6 @@
 //! proceeds, and does not decide which stacks run again.
 
 mod entry;
-mod evaluated;
-mod failures;
 mod header;
 mod lock;
 mod read;
@@ -29,11 +27,9 @@ mod whole;
 mod write;
 
 pub use self::entry::{
-    CauseRecord, ChangeSummary, Counts, EndedTurnRecord, Event, FailureRecord, Finished,
-    JournalEntry, OutcomeRecord, Reaction, ResourceCounts,
-};
-pub use self::evaluated::{
-    DroppedRecord, EvaluatedRecord, FollowRecord, PolicyAnswer, ReasonRecord,
+    CauseRecord, ChangeSummary, Counts, DroppedRecord, EndedTurnRecord, EvaluatedRecord, Event,
+    FailureRecord, Finished, FollowRecord, JournalEntry, OutcomeRecord, PolicyAnswer, Reaction,
+    ReasonRecord, ResourceCounts,
 };
 pub use self::header::{
     Argument, BaseRecord, Direction, FORMAT, Header, OnError, SettingsRecord, Sharing,
@@ -49,7 +45,7 @@ pub use self::runs::{
     Brief, FindError, KEPT_RUNS, Liveness, PrunedRuns, RunStatus, Runs, UnreadRun, remove_run,
     run_folder,
 };
-pub use self::turns::{TurnOutcome, TurnRecord};
+pub use self::turns::{TurnRecord, TurnState};
 pub use self::whole::WholeRun;
 pub use self::write::{Journal, line};
 

@@ -1,19 +1,17 @@
 //! The content of a whole journal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
+use super::entry::EvaluatedRecord;
 use super::entry::{
     Counts, EndedTurnRecord, Event, FailureRecord, Finished, JournalEntry, OutcomeRecord, Reaction,
 };
-use super::evaluated::EvaluatedRecord;
-use super::failures::Failures;
-use super::header::Header;
-use super::header::Word;
-use super::turns::{TurnOutcome, TurnRecord, numbers, turns_of};
+use super::header::{Header, Word};
+use super::turns::{TurnRecord, TurnState, numbers, turns_of};
 
 #[derive(Debug)]
 pub struct RunRecord {
@@ -225,7 +223,7 @@ impl RunRecord {
         }
         match event {
             Event::Ended(ended) => {
-                self.turns[place].outcome = Some(TurnOutcome::of(ended, is_stopped));
+                self.turns[place].outcome = Some(TurnState::of(ended, is_stopped));
                 self.turns[place].ended_after = Some(self.ended.len());
                 self.ended.push(place);
             }
@@ -484,5 +482,76 @@ impl StackRecord {
             self.state = state;
             self.ended_at = ended_at;
         }
+    }
+}
+
+/// The failures of a stack's turns without a successful retry.
+///
+/// A later turn of the stack may have succeeded as a follow-up of another stack: the run has failed nevertheless.
+#[derive(Debug, Default)]
+struct Failures {
+    /// By the number of the turn, from 1.
+    turns: BTreeMap<u32, FailedTurn>,
+}
+
+#[derive(Debug)]
+struct FailedTurn {
+    ended: EndedTurnRecord,
+    at: Timestamp,
+    operation: Option<String>,
+    is_retried: bool,
+}
+
+impl Failures {
+    fn ended(
+        &mut self,
+        turn: Option<u32>,
+        at: Timestamp,
+        operation: Option<&str>,
+        ended: &EndedTurnRecord,
+    ) {
+        match ended.outcome {
+            OutcomeRecord::Failed => {
+                let failed = FailedTurn {
+                    ended: ended.clone(),
+                    at,
+                    operation: operation.map(ToOwned::to_owned),
+                    is_retried: false,
+                };
+                self.turns.insert(turn.unwrap_or(1), failed);
+            }
+            // It replaces the failures that it retried.
+            OutcomeRecord::Succeeded => self.turns.retain(|_, failed| !failed.is_retried),
+            // A retry that was not approved leaves the failure, and so does one that has not begun.
+            OutcomeRecord::Unconfirmed | OutcomeRecord::Skipped | OutcomeRecord::Cancelled => {
+                for failed in self.turns.values_mut() {
+                    failed.is_retried = false;
+                }
+            }
+            OutcomeRecord::Other(_) => {}
+        }
+    }
+
+    /// Notes the answers of policies to the end of a turn.
+    fn evaluated(&mut self, turn: Option<u32>, evaluated: &EvaluatedRecord) {
+        let Some(failed) = self.turns.get_mut(&turn.unwrap_or(1)) else {
+            return;
+        };
+        let mut follows = evaluated.queued.iter().chain(&evaluated.joined);
+        let is_asked_for = follows.any(|follow| follow.stack == evaluated.stack);
+        // A destroy is never retried, and nothing starts after an interrupt.
+        let is_destroy = failed.operation.as_deref() == Some("destroy");
+        failed.is_retried = is_asked_for && evaluated.state == "FAILED" && !is_destroy;
+    }
+
+    fn has_unresolved(&self) -> bool {
+        self.turns.values().any(|failed| !failed.is_retried)
+    }
+
+    /// Removes the last failure that counts, and returns it with the number of the turn, from 1.
+    fn take_last(&mut self) -> Option<(u32, FailedTurn)> {
+        let mut turns = self.turns.iter().rev();
+        let (&number, _) = turns.find(|(_, failed)| !failed.is_retried)?;
+        Some((number, self.turns.remove(&number)?))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::entry::ReasonRecord;
 use super::entry::{CauseRecord, EndedTurnRecord, FailureRecord, OutcomeRecord};
-use super::evaluated::ReasonRecord;
 use super::header::Header;
 
 #[derive(Debug)]
@@ -21,23 +21,30 @@ pub struct TurnRecord {
     /// How many turns had ended before it did.
     pub ended_after: Option<usize>,
     /// How it ended, if it has.
-    pub outcome: Option<TurnOutcome>,
+    pub outcome: Option<TurnState>,
 }
 
-/// How a turn ended, as policies know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnOutcome {
+/// The state of a turn, as policies know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TurnState {
+    /// It has not started.
+    Queued,
+    Planning,
+    /// It has changes that were not approved, so nothing was done.
+    Unconfirmed,
+    /// The command of a tracked run is running.
+    Applying,
+    /// The command of a task is running.
+    Performing,
     Finished,
     Failed,
     /// It was interrupted when the run was.
     Stopped,
-    /// It did nothing, because its changes were not approved.
-    Unconfirmed,
-    /// It never started, since the plan was not approved.
+    /// It never started, because the plan was not approved.
     Discarded,
-    /// It never started, since another one failed.
+    /// It never started, because another one failed.
     Canceled,
-    /// It never started for another reason.
+    /// It never started, because it runs after a failed one, or the run ended before.
     Skipped,
 }
 
@@ -84,22 +91,58 @@ impl TurnRecord {
     }
 }
 
-impl TurnOutcome {
+impl TurnState {
+    pub const ALL: [TurnState; 11] = [
+        TurnState::Queued,
+        TurnState::Planning,
+        TurnState::Unconfirmed,
+        TurnState::Applying,
+        TurnState::Performing,
+        TurnState::Finished,
+        TurnState::Failed,
+        TurnState::Stopped,
+        TurnState::Discarded,
+        TurnState::Canceled,
+        TurnState::Skipped,
+    ];
+
+    /// Returns whether the stacks that run after it may run.
+    pub fn lets_others_run(self) -> bool {
+        matches!(self, TurnState::Finished | TurnState::Unconfirmed)
+    }
+
+    /// Returns the word that policies know it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            TurnState::Queued => "QUEUED",
+            TurnState::Planning => "PLANNING",
+            TurnState::Unconfirmed => "UNCONFIRMED",
+            TurnState::Applying => "APPLYING",
+            TurnState::Performing => "PERFORMING",
+            TurnState::Finished => "FINISHED",
+            TurnState::Failed => "FAILED",
+            TurnState::Stopped => "STOPPED",
+            TurnState::Discarded => "DISCARDED",
+            TurnState::Canceled => "CANCELED",
+            TurnState::Skipped => "SKIPPED",
+        }
+    }
+
     /// Returns whether policies are asked after such a result.
     pub fn is_asked_about(self) -> bool {
-        !matches!(self, TurnOutcome::Unconfirmed | TurnOutcome::Skipped)
+        !matches!(self, TurnState::Unconfirmed | TurnState::Skipped)
     }
 
     pub(super) fn of(ended: &EndedTurnRecord, is_stopped: bool) -> Self {
         let has_run_too_long = matches!(ended.failure, Some(FailureRecord::RunTimedOut { .. }));
         match (&ended.outcome, &ended.cause) {
-            (OutcomeRecord::Succeeded, _) => TurnOutcome::Finished,
-            (OutcomeRecord::Failed, _) if is_stopped || has_run_too_long => TurnOutcome::Stopped,
-            (OutcomeRecord::Failed, _) => TurnOutcome::Failed,
-            (OutcomeRecord::Unconfirmed, _) => TurnOutcome::Unconfirmed,
-            (OutcomeRecord::Cancelled, Some(CauseRecord::Rejected)) => TurnOutcome::Discarded,
-            (OutcomeRecord::Cancelled, Some(CauseRecord::Failed { .. })) => TurnOutcome::Canceled,
-            _ => TurnOutcome::Skipped,
+            (OutcomeRecord::Succeeded, _) => TurnState::Finished,
+            (OutcomeRecord::Failed, _) if is_stopped || has_run_too_long => TurnState::Stopped,
+            (OutcomeRecord::Failed, _) => TurnState::Failed,
+            (OutcomeRecord::Unconfirmed, _) => TurnState::Unconfirmed,
+            (OutcomeRecord::Cancelled, Some(CauseRecord::Rejected)) => TurnState::Discarded,
+            (OutcomeRecord::Cancelled, Some(CauseRecord::Failed { .. })) => TurnState::Canceled,
+            _ => TurnState::Skipped,
         }
     }
 }

@@ -12,8 +12,7 @@ use crate::project::stack::{StackIndex, StackUse};
 use crate::report::changes::{InputJson, SinceJson, TriggerJson, UseJson};
 use crate::report::document::{PathJson, write_with_problems};
 use crate::report::json::OriginJson;
-use crate::report::reasons::{EvidenceJson, ReasonJson, reason_json};
-use crate::report::released::ReleasedJson;
+use crate::report::reasons::{EvidenceJson, ReasonJson, ReleasedJson, reason_json};
 use crate::report::rules::RulesJson;
 use crate::selection::graph::{Origin, RelatedStack};
 use crate::selection::select::Obstacle;
@@ -93,18 +92,9 @@ struct WouldSelectJson<'a> {
     /// Flags to leave out in any case.
     leaving_out: Vec<String>,
     /// The changes that let it pass all filters; empty if it passes them.
-    filters: Vec<RemedyJson>,
+    filters: Vec<FilterRemedy>,
     /// Alternatives to all of `filters` together.
     or: Vec<WayJson<'a>>,
-}
-
-/// A change that lets a stack pass one filter.
-#[derive(Serialize)]
-struct RemedyJson {
-    kind: &'static str,
-    detail: String,
-    /// The flag for that; `null` if no flag helps.
-    flag: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -209,7 +199,7 @@ fn story_json<'a>(story: &Story<'a>) -> StoryJson<'a> {
         runs_before: neighbours(story, &why.before, &why.before_through),
         would_select: WouldSelectJson {
             leaving_out: why.in_the_way.iter().map(flag_text).collect(),
-            filters: story.remedies().into_iter().map(remedy_json).collect(),
+            filters: story.remedies(),
             or: why.ways.iter().map(|way| way_json(way, story)).collect(),
         },
     }
@@ -269,11 +259,6 @@ fn neighbours<'a>(
         .iter()
         .map(|it| neighbour(it.stack, &it.origins, &it.via));
     direct.chain(through).collect()
-}
-
-fn remedy_json(remedy: FilterRemedy) -> RemedyJson {
-    let FilterRemedy { kind, detail, flag } = remedy;
-    RemedyJson { kind, detail, flag }
 }
 
 fn way_json<'a>(way: &Alternative, story: &Story<'a>) -> WayJson<'a> {

@@ -4,14 +4,8 @@ mod after;
 mod json;
 mod text;
 
-pub use after::{OrderExplanation, write_why_after, write_why_after_json};
-pub(super) use json::UsedJson;
-pub use json::write_why_json;
-pub use text::write_why;
-
 use super::changes::{file_text, trigger_text};
-use super::reasons::{direction, directory_text, step_text};
-use super::released::unreleased_text;
+use super::reasons::{direction, directory_text, step_text, unreleased_text};
 use crate::change::trigger::Trigger;
 use crate::change::{Changes, Use, WhyUncounted};
 use crate::git::ChangedFile;
@@ -23,6 +17,11 @@ use crate::project::stack::{Stack, StackIndex};
 use crate::run::evaluated::TurnState;
 use crate::selection::select::{DirectoryMatch, Obstacle};
 use crate::selection::why::{Alternative, BlockingFlag, Why, WhyQuestion};
+pub use after::{OrderExplanation, write_why_after, write_why_after_json};
+pub(super) use json::UsedJson;
+pub use json::write_why_json;
+use serde::Serialize;
+pub use text::write_why;
 
 pub struct Story<'a> {
     pub question: &'a WhyQuestion<'a>,
@@ -277,9 +276,11 @@ impl<'a> Story<'a> {
 }
 
 /// A change that lets a stack pass a filter.
+#[derive(Serialize)]
 struct FilterRemedy {
     kind: &'static str,
     detail: String,
+    /// The flag for that; `null` if no flag helps.
     flag: Option<String>,
 }
 

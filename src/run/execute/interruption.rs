@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::active::{ActiveTurn, Phase};
-use super::alarm::Alarm;
+use super::run_loop::Alarm;
 use super::run_loop::{RunLoop, cut_short};
 use super::{Executor, Settlement, Signal, StepEnd};
 use crate::run::event::{CancelCause, Failure, Outcome, Reaction, RunEvent};

@@ -29,7 +29,6 @@
 //! for a password. It would be stopped forever, so it is interrupted and fails.
 
 mod active;
-mod alarm;
 mod command;
 mod ending;
 mod interruption;

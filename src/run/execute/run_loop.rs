@@ -1,12 +1,12 @@
 //! The main loop of a run: handles events, timers and starts one at a time, until nothing is left.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use super::active::{ActiveTurn, HeldTurn, Phase, TurnStage};
-use super::alarm::{Alarm, Alarms};
 use super::retry::wait;
 use super::{
     Execution, Executor, Inbox, Message, SIGNAL_TIMEOUT, Settlement, StepEnd, StepReporter,
@@ -493,5 +493,40 @@ pub(super) fn cut_short(cause: CancelCause, has_command: bool) -> Failure {
         CancelCause::Failed(_) | CancelCause::Rejected | CancelCause::Stuck => {
             unreachable!("what is answered goes on")
         }
+    }
+}
+
+/// A scheduled action. If it is obsolete when it is due, it does nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alarm {
+    /// The time of the run is over.
+    Run,
+    /// The time of an attempt is over.
+    Attempt(TurnIndex, u32),
+    /// The grace period of an attempt is over.
+    Grace(TurnIndex, u32),
+    /// A killed command is no longer waited for.
+    Lost(TurnIndex, u32),
+    /// The next attempt begins.
+    Retry(TurnIndex),
+}
+
+/// All scheduled actions, the earliest first.
+#[derive(Debug, Default)]
+pub(super) struct Alarms(BinaryHeap<Reverse<(Instant, Alarm)>>);
+
+impl Alarms {
+    pub(super) fn set(&mut self, at: Instant, alarm: Alarm) {
+        self.0.push(Reverse((at, alarm)));
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes out the next one if it is due.
+    pub(super) fn due(&mut self, now: Instant) -> Option<Alarm> {
+        self.next().filter(|&at| at <= now)?;
+        self.0.pop().map(|Reverse((_, alarm))| alarm)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{FlagChange, SessionInput, TurnKind, WorkflowTurn, set_flags, turn_id};
 use crate::path::StackPath;
 use crate::project::stack::Stacks;
-use crate::record::journal::{AskedRecord, DRIFT, EvaluatedTurn, RunRecord, TASK, TurnOutcome};
+use crate::record::journal::{AskedRecord, DRIFT, EvaluatedTurn, RunRecord, TASK};
 use crate::run::evaluated::TurnState;
 
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl EarlierTurns {
             }
             let is_open = |number: &&usize| {
                 let outcome = record.turns[**number].outcome;
-                outcome.is_some_and(TurnOutcome::is_asked_about)
+                outcome.is_some_and(TurnState::is_asked_about)
             };
             let open = record.ended.iter().filter(is_open);
             earlier.ended.extend(open.map(|number| first + number));
@@ -145,17 +145,11 @@ impl EarlierTurns {
                 None => StackPath::parse(&turn.stack),
             };
             let path = path.unwrap_or_else(|| crate::path::ProjectPath::root().into());
-            let state = match turn.outcome {
-                Some(TurnOutcome::Finished) => TurnState::Finished,
-                Some(TurnOutcome::Failed) => TurnState::Failed,
-                Some(TurnOutcome::Canceled) => TurnState::Canceled,
-                Some(TurnOutcome::Discarded) => TurnState::Discarded,
-                Some(TurnOutcome::Unconfirmed) => TurnState::Unconfirmed,
-                Some(TurnOutcome::Stopped) => TurnState::Stopped,
+            let state = turn.outcome.unwrap_or(match turn.started_after {
                 // It was killed with its run.
-                None if turn.started_after.is_some() => TurnState::Stopped,
-                Some(TurnOutcome::Skipped) | None => TurnState::Skipped,
-            };
+                Some(_) => TurnState::Stopped,
+                None => TurnState::Skipped,
+            });
             let before = self.last.insert(path.clone(), self.turns.len());
             let id = turn_id(&record.header.run, number);
             let mut next = WorkflowTurn::new(id, stack, path, at);

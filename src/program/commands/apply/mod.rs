@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use orch::command::apply::{
     AllowedChanges, Apply, ApplyTerminal as _, Approval, PlanPart, WorkLeft, before_planning,
 };
-use orch::command::kept_project::KeptProject;
+use orch::command::load::KeptProject;
 use orch::command::order_followups::EndedOrder;
 use orch::context::{MARK_ROOT, RollbackFlags};
 use orch::exit::ExitStatus;
@@ -30,8 +30,8 @@ use self::terminal::ConsoleApply;
 use super::follow_flags::{FollowArg, FollowFlags};
 use super::format::DetailsArg;
 use super::plan::{LEAVE_OUT, ModeArgs, PlanOnErrorArg, PlanningArgs, PlanningRequest, planned};
+use super::run::flags::SafeguardArgs;
 use super::run::recorded::SELECTION;
-use super::run::safeguard_flags::SafeguardArgs;
 use super::run::safeguards;
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;

@@ -12,13 +12,8 @@ use orch::project::tag::tag_problem;
 use orch::run::schedule::OnError;
 use orch::run::settings::RunSettings;
 
-use super::events::EventArgs;
-use super::exit_codes::ExitCodeArgs;
-use super::policy_flags::PolicyFlags;
-use super::record_flags::RecordArgs;
+use super::flags::{EventArgs, ExitCodeArgs, PolicyFlags, RecordArgs, SafeguardArgs, SharingArgs};
 use super::recorded::{RECORDED, SELECTION};
-use super::safeguard_flags::SafeguardArgs;
-use super::sharing_flags::SharingArgs;
 use crate::program::commands::reports::ReportArgs;
 use crate::program::commands::selection_flags::{SEE_SELECTION, SelectArgs};
 

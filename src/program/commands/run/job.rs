@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use orch::command::apply::WorkLeft;
 use orch::command::job::{self, OrderProgress, SECRET};
-use orch::command::kept_project::KeptProject;
+use orch::command::load::KeptProject;
 use orch::command::order_followups::{EndedOrder, OpenFollowUps, OrderFollowUps};
 use orch::command::run::{LockedRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun};
 use orch::context::Context;

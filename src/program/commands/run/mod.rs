@@ -2,19 +2,14 @@
 
 pub(super) mod arguments;
 mod dry_run;
-mod events;
 mod execute;
-pub(super) mod exit_codes;
+pub(super) mod flags;
 mod job;
 mod options;
 pub(super) mod output;
-mod policy_flags;
-pub(super) mod record_flags;
 pub(super) mod recorded;
 mod report;
-pub(super) mod safeguard_flags;
 pub(super) mod safeguards;
-mod sharing_flags;
 mod stray_flags;
 
 use std::path::PathBuf;
@@ -32,15 +27,14 @@ use orch::workspace::LocatedProject;
 
 pub(crate) use self::arguments::RunArgs;
 pub(super) use self::arguments::jobs;
-use self::events::EventArgs;
+use self::flags::EventArgs;
 pub(super) use self::job::CommandJobs;
 use self::output::OutputMode;
 pub(crate) use self::recorded::contradicting_flag;
 use super::reports::Reports;
 use super::{CommandContext, ReadStatus, Reads, find_project, note_unmarked};
-use crate::program::console;
 use crate::program::error::{ProgramError, Result};
-use crate::program::notices;
+use crate::program::{console, notices};
 
 pub(super) fn run(chdir: &[PathBuf], args: &RunArgs) -> Result<ExitStatus> {
     stray_flags::note(args);

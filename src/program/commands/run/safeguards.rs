@@ -6,7 +6,7 @@ use orch::project::config::SafeguardKeyword;
 use orch::run::safeguard::Disabled;
 
 use super::RunArgs;
-use super::safeguard_flags::SafeguardArgs;
+use super::flags::SafeguardArgs;
 use crate::program::error::{ProgramError, Result};
 
 /// Variables that disable safeguards if no flag does; the first that is set counts.

@@ -1,24 +1,19 @@
 //! The state as text and JSON.
 
-mod history;
-mod recorded;
-mod written;
-
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use self::history::{write_history, write_history_json};
-pub use self::recorded::{StateList, write_recorded, write_recorded_json};
-pub use self::written::{DocumentChange, Written, write_written, write_written_json};
+use crate::change::StackStatus;
 use crate::duration::local_time;
 use crate::printable::printable;
 use crate::report::document::write_json;
+use crate::report::reasons::why_text;
 use crate::selection::recorded::dependencies;
 use crate::state::cfngin::CfnginGraph;
-use crate::state::document::{AttemptOutcome, Document, Entry};
+use crate::state::document::{self, AttemptOutcome, Document, Entry};
 use crate::state::lock::LockConflict;
 use crate::state::timeline::Backup;
 
@@ -341,4 +336,201 @@ pub fn write_cfngin_graph(out: &mut impl Write, graph: &CfnginGraph) -> io::Resu
 pub fn write_state_refusal_json(out: &mut impl Write, problem: &str) -> io::Result<()> {
     let refused = serde_json::json!({ "refused": { "problem": problem, "command": null } });
     write_json(out, &refused)
+}
+
+/// How many stacks of each kind the text names.
+const NAMED: usize = 5;
+
+/// Writes the history, the newest write first.
+pub fn write_history(out: &mut impl Write, document: &Document) -> io::Result<()> {
+    let lines: Vec<[String; 7]> = document
+        .history
+        .iter()
+        .rev()
+        .map(|write| {
+            let stacks = Some(stacks_text(write)).filter(|stacks| !stacks.is_empty());
+            [
+                write.serial.to_string(),
+                local_time(write.at),
+                printable(&write.what).into_owned(),
+                printable(&write.by).into_owned(),
+                or_dash(write.run.as_deref()),
+                stacks.unwrap_or_else(|| "-".to_owned()),
+                or_dash(write.reason.as_deref()),
+            ]
+        })
+        .collect();
+    columns(out, &lines)
+}
+
+/// Counts the stacks of a write and names the first: `2 applied (/a, /b), 1 destroyed (/c)`. The
+/// stacks of a manual command are only named.
+fn stacks_text(write: &document::Write) -> String {
+    let stacks = &write.stacks;
+    let of_run = [
+        (write.applied, "applied", &stacks.applied),
+        (write.failed, "failed", &stacks.failed),
+        (write.destroyed, "destroyed", &stacks.destroyed),
+    ]
+    .into_iter()
+    .filter(|(number, ..)| *number > 0);
+    let of_run = of_run.map(|(number, word, names)| {
+        let names = names.iter().collect::<Vec<_>>();
+        match &*names {
+            // An earlier version wrote it.
+            [] => format!("{number} {word}"),
+            names => format!("{number} {word} ({})", first_of(names, number)),
+        }
+    });
+    let of_command: Vec<&String> = stacks.removed.iter().chain(&stacks.changed).collect();
+    let named = (!of_command.is_empty()).then(|| first_of(&of_command, of_command.len()));
+    of_run.chain(named).collect::<Vec<String>>().join(", ")
+}
+
+/// Names the first of so many stacks.
+fn first_of(names: &[&String], number: usize) -> String {
+    let first = names.iter().take(NAMED);
+    let mut text = first
+        .map(|name| printable(name))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let Some(more @ 1..) = number.checked_sub(names.len().min(NAMED)) {
+        text += &format!(" and {more} more");
+    }
+    text
+}
+
+/// Writes the history as JSON, the newest write first.
+pub fn write_history_json(out: &mut impl Write, document: &Document) -> io::Result<()> {
+    let history: Vec<_> = document.history.iter().rev().collect();
+    write_json(out, &BTreeMap::from([("history", history)]))
+}
+
+pub struct StateList {
+    pub address: String,
+    pub document: Document,
+    /// The status of each, as far as known.
+    pub statuses: BTreeMap<String, StackStatus>,
+}
+
+/// Writes the recorded stacks: path, status, and the commit, time and run of the last apply.
+pub fn write_recorded(out: &mut impl Write, list: &StateList) -> io::Result<()> {
+    let line = |(key, entry): (&String, &Entry)| {
+        let applied = entry.applied.as_ref();
+        let commit =
+            applied.and_then(|applied| applied.commit.as_deref().or(applied.seen.as_deref()));
+        let mut commit = commit.map_or_else(|| "-".to_owned(), short);
+        if applied.is_some_and(|applied| applied.dirty) {
+            commit += "+";
+        }
+        let at = applied
+            .map(|applied| applied.at)
+            .or(entry.last.as_ref().map(|last| last.at));
+        let run = applied
+            .and_then(|applied| applied.run.as_deref())
+            .or(entry.last.as_ref().and_then(|last| last.run.as_deref()));
+        [
+            printable(key).into_owned(),
+            or_dash(list.statuses.get(key).map(|it| it.kind().word())),
+            commit,
+            at.map_or_else(|| "-".to_owned(), local_time),
+            or_dash(run),
+        ]
+    };
+    let lines: Vec<[String; 5]> = list.document.stacks.iter().map(line).collect();
+    columns(out, &lines)
+}
+
+pub fn write_recorded_json(out: &mut impl Write, list: &StateList) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct StackJson<'a> {
+        path: &'a str,
+        /// `null` outside of a git repository.
+        status: Option<&'static str>,
+        /// The reason, if it is not applied.
+        why: Option<String>,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    #[derive(Serialize)]
+    struct ListJson<'a> {
+        address: &'a str,
+        lineage: &'a str,
+        serial: u64,
+        stacks: Vec<StackJson<'a>>,
+    }
+    let stacks = list.document.stacks.iter().map(|(path, entry)| {
+        let status = list.statuses.get(path);
+        StackJson {
+            path,
+            status: status.map(|it| it.kind().word()),
+            why: status.and_then(why_text),
+            entry,
+        }
+    });
+    let list = ListJson {
+        address: &list.address,
+        lineage: &list.document.lineage,
+        serial: list.document.serial,
+        stacks: stacks.collect(),
+    };
+    write_json(out, &list)
+}
+
+/// The change that a command has made, or would make.
+#[derive(Debug, Serialize)]
+pub struct Written {
+    pub dry_run: bool,
+    pub address: String,
+    pub lineage: String,
+    pub serial: u64,
+    /// The stacks whose entries have changed.
+    pub stacks: Vec<String>,
+    #[serde(skip)]
+    pub change: DocumentChange,
+    /// Further notes.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug)]
+pub enum DocumentChange {
+    Created,
+    /// Each stack was changed in this way, such as `tainted`.
+    Each(&'static str),
+    /// The first of the stacks was moved to the second.
+    Moved,
+    /// It was replaced with the backup of this serial.
+    Restored(u64),
+    /// Its lock was removed.
+    Unlocked {
+        by: String,
+        run: String,
+    },
+}
+
+pub fn write_written(out: &mut impl Write, written: &Written) -> io::Result<()> {
+    let stacks = written.stacks.iter().map(|stack| printable(stack));
+    match &written.change {
+        DocumentChange::Created => writeln!(out, "created {}", printable(&written.address)),
+        DocumentChange::Each(did) => {
+            let mut stacks = stacks;
+            stacks.try_for_each(|stack| writeln!(out, "{did} {stack}"))
+        }
+        DocumentChange::Moved => {
+            let stacks: Vec<_> = stacks.collect();
+            writeln!(out, "moved {}", stacks.join(" to "))
+        }
+        DocumentChange::Restored(serial) => {
+            writeln!(out, "restored backup {serial} as serial {}", written.serial)
+        }
+        DocumentChange::Unlocked { by, run } => {
+            let (by, run) = (printable(by), printable(run));
+            writeln!(out, "took the lock away from {by}, run {run}")
+        }
+    }
+}
+
+pub fn write_written_json(out: &mut impl Write, written: &Written) -> io::Result<()> {
+    write_json(out, written)
 }
