@@ -414,6 +414,24 @@ fn documents_of_runs_keep_their_shape() {
 }
 
 #[test]
+fn runs_list_shows_times_of_the_named_time_zone() {
+    if !std::path::Path::new("/usr/share/zoneinfo/Asia/Tokyo").exists() {
+        return crate::support::skipped("this machine has no time zones by name");
+    }
+    let sandbox = Sandbox::layout("a");
+    assert_eq!(sandbox.orch("run -q -- true").code(), 0);
+    let listed = |zone: &str| {
+        let output = sandbox.orch_with("runs list", |command| {
+            command.env("TZ", zone);
+        });
+        assert_eq!(output.code(), 0, "{output}");
+        output.stdout
+    };
+    assert_eq!(listed("Asia/Tokyo"), listed("JST-9"));
+    assert_ne!(listed("Asia/Tokyo"), listed("UTC"));
+}
+
+#[test]
 fn runs_list_json_without_records_has_its_shape() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {\n}\n");
     let output = sandbox.orch("runs list --format json");
