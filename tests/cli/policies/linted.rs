@@ -28,6 +28,10 @@ flag := {"a"}
 fn policies_that_are_as_meant_have_no_warnings() {
     let said = said(FINE);
     assert!(!said.contains("warning"), "{said}");
+    assert!(said.contains("no problems found"), "{said}");
+    let warned = self::said("triger contains \"one\" if true");
+    assert!(warned.contains("warning"), "{warned}");
+    assert!(!warned.contains("no problems found"), "{warned}");
 }
 
 #[test]

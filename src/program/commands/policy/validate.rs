@@ -66,7 +66,9 @@ pub(super) fn validate(chdir: &[PathBuf], args: &PolicyValidateArgs) -> Result<E
         &context.problems,
     )?;
     out.flush()?;
-    console::note(&format!("no problems found: {}", policies_of(valid.len())));
+    if context.problems.diagnostics.is_empty() {
+        console::note(&format!("no problems found: {}", policies_of(valid.len())));
+    }
     Ok(ExitStatus::Success)
 }
 
