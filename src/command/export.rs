@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::context::{Context, FoundMove, follow_all};
+use crate::context::{Context, FoundMove, MARK_ROOT, follow_all};
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
     Engine, ExportError, FORMAT, JobGraph, OrderedOperation, OrderedPolicies, OrderedTask,
@@ -77,6 +77,8 @@ impl Context {
         command: &ExportedCommand,
         selection: &Selection,
     ) -> Result<Export> {
+        let is_recorded = self.records(&command.words, &options.settings)?.is_some();
+        self.check_jobs(options, is_recorded)?;
         let kind = self.recognized(&command.words, &options.settings)?;
         let is_followed = kind == Some(RecordKind::Apply)
             && !command.is_reverse
@@ -115,7 +117,13 @@ impl Context {
             ..draft
         };
         let durations = past_durations(&self.project.root, &run_command);
-        self.export(options, order, &durations)
+        let export = self.export(options, order, &durations)?;
+        if options.workers.is_some() && !is_recorded {
+            self.notices.warning(
+                "workers will refuse this command: they share stacks by the state, which does not record it",
+            );
+        }
+        Ok(export)
     }
 
     /// Exports the apply of a saved plan. `file` is its name as the user wrote it, and `sha256` the
@@ -188,6 +196,23 @@ impl Context {
     }
 
     /// Returns a work order without turns.
+    /// Refuses a command whose jobs could not run, or could fail without a failed pipeline.
+    fn check_jobs(&self, options: &ExportOptions, is_recorded: bool) -> Result<()> {
+        let asks = |kind: RecordKind| kind != RecordKind::Never;
+        if options.settings.recording.is_some_and(asks) && !is_recorded {
+            let why = "`--record` was given, and this project keeps no state";
+            return Err(Error::refused(why).hint("see `orch help state`"));
+        }
+        // Only the last target fails, by the results.
+        let is_late =
+            options.engine == Engine::Make && options.settings.on_error() != OnError::Stop;
+        if is_late && !self.has_results() {
+            let why = "nothing marks the root of this project, so `make` would not see failed jobs";
+            return Err(Error::refused(why).hint(MARK_ROOT));
+        }
+        Ok(())
+    }
+
     fn draft(
         &self,
         options: &ExportOptions,

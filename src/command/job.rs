@@ -278,7 +278,12 @@ impl Context {
         let taken = jobs.filter(|job| busy.contains(&job.id));
         let taken: BTreeSet<usize> = taken.flat_map(|job| job.turns).collect();
         let pairs = EntryIndex::new(&self.project.stacks, &document);
-        let state = |turn: &OrderedTurn| {
+        let was_done = match shared {
+            Some(_) => BTreeSet::new(),
+            // Once the lock is free, the state does not show which runs were jobs of the order.
+            None => self.turns_done(order)?,
+        };
+        let state = |position: usize, turn: &OrderedTurn| {
             let stack = self.project.stacks.find(&turn.stack);
             let key = stack.and_then(|stack| pairs.key(stack));
             let Some(entry) = key.and_then(|key| document.stacks.get(key)) else {
@@ -298,11 +303,9 @@ impl Context {
             let in_order = shared
                 .zip(run)
                 .is_some_and(|(it, run)| it.runs.contains(run));
-            let applied = entry.applied.as_ref();
-            let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
             let is_done = match recorded {
                 RecordKind::Destroy => false,
-                _ => entry.has_succeeded() && (in_order || is_of_commit),
+                _ => entry.has_succeeded() && (in_order || was_done.contains(&position)),
             };
             match (is_done, in_order) {
                 (true, _) => TurnProgress::Done,
@@ -311,7 +314,7 @@ impl Context {
             }
         };
         let states = order.turns.iter().enumerate();
-        let states = states.map(|(position, turn)| match state(turn) {
+        let states = states.map(|(position, turn)| match state(position, turn) {
             // Its job has begun.
             TurnProgress::Left if taken.contains(&position) => TurnProgress::Running,
             state => state,
@@ -363,11 +366,12 @@ impl Context {
             mut records,
         } = self.progress(order, recorded)?;
         let predecessors = order.predecessors();
-        let mut is_gated = recorded.is_some();
-        if !is_gated && self.sees_results(order)? {
-            // With `continue`, stacks run after failed ones, too.
-            let on_error = order.run_settings().map_err(Error::refused)?.on_error();
-            is_gated = on_error != OnError::Continue;
+        // With `continue`, stacks run after failed ones, too.
+        let on_error = order.run_settings().map_err(Error::refused)?.on_error();
+        let spreads_failures = on_error != OnError::Continue;
+        let mut is_gated = recorded.is_some() && spreads_failures;
+        if recorded.is_none() && self.sees_results(order)? {
+            is_gated = spreads_failures;
             let before = job.turns.iter().flat_map(|&turn| predecessors.of(turn));
             let known = before.map(|it| it.turn).chain(job.turns.iter().copied());
             self.add_results(order, &known.collect(), &mut states)?;
@@ -455,6 +459,15 @@ impl Context {
         // The others hand on results only to the last job.
         let is_handed_on = matches!(order.engine, Engine::Gitlab | Engine::Make);
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
+    }
+
+    /// Returns the turns whose latest result is a success.
+    fn turns_done(&self, order: &WorkOrder) -> Result<BTreeSet<usize>> {
+        let mut states = vec![TurnProgress::Left; order.turns.len()];
+        let all: BTreeSet<usize> = (0..states.len()).collect();
+        self.add_results(order, &all, &mut states)?;
+        let is_done = |turn: &usize| states[*turn] == TurnProgress::Done;
+        Ok(all.into_iter().filter(is_done).collect())
     }
 
     /// Sets the states of some turns by their latest results.

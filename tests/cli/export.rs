@@ -1080,6 +1080,27 @@ fn jobs_without_a_marked_root_run_as_the_engine_starts_them() {
 }
 
 #[test]
+fn export_refuses_jobs_that_could_not_run_or_not_fail() {
+    let unmarked = Sandbox::unmarked("//- a/stack.tm\nstack {}\n");
+    let make = "export make --work-order o.json --on-error skip-dependents -- false";
+    let output = unmarked.orch(make);
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(
+        output.stderr.contains("`make` would not see failed jobs"),
+        "{output}"
+    );
+    let marked = Sandbox::unmarked(
+        "//- root.orch.hcl\norch {\n  root = true\n}\n//- a/stack.tm\nstack {}\n",
+    );
+    let output = marked.orch("export make --work-order o.json --record=apply -- true");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains("keeps no state"), "{output}");
+    let output = marked.orch("export make --work-order o.json --workers 2 -- true");
+    assert_eq!(output.code(), 0, "{output}");
+    assert!(output.stderr.contains("workers will refuse"), "{output}");
+}
+
+#[test]
 fn export_notes_that_workers_would_be_faster() {
     const SIDE: usize = 10;
     // Each stack runs after two of the row before it, so that no job can be long.

@@ -334,8 +334,13 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         *has_failed || !state.is_some_and(|it| it.is_success())
     });
     note_unfinished(&order, &unfinished);
+    let has_changes = order.turns.iter().any(|turn| {
+        let state = by_stack.get(turn.stack.as_str());
+        state.is_some_and(|it| it.has_changes())
+    });
     let of_jobs = match status.number() {
         0 if !unfinished.is_empty() => ExitStatus::Run(1),
+        0 if has_changes && order.settings.detailed_exit_code => ExitStatus::Run(2),
         _ => status,
     };
     Ok(whole_status(of_jobs, followed, reported))

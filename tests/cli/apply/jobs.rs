@@ -216,27 +216,69 @@ fn exported_command(repository: &Repository) -> Value {
 }
 
 #[test]
-fn job_of_a_command_runs_what_was_applied_from_an_earlier_commit() {
+fn job_of_a_command_runs_what_other_runs_have_applied() {
     let repository = with_state(&STACKS);
     repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
     repository.commit();
     done(&repository, "run --record=apply -- sh ../note");
     repository.write("/README", "");
     repository.commit();
+    // Of this commit, perhaps by another command.
     done(
         &repository,
         "run --match cache --record=apply -- sh ../note",
     );
     log(&repository);
     let order = exported_command(&repository);
-    for stack in ["/db", "/cache"] {
+    for stack in ["/db", "/cache", "/app", "/web"] {
         done(&repository, &job(&order, stack));
     }
-    assert_eq!(
-        log(&repository),
-        ["db"],
-        "cache was applied from this commit"
+    assert_eq!(log(&repository), ["db", "cache", "app", "web"]);
+    // The lock is free, and the results show what is done.
+    for stack in ["/db", "/web"] {
+        done(&repository, &job(&order, stack));
+    }
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn job_of_a_command_with_changes_succeeds_and_finish_reports_them() {
+    for flags in ["--no-record", "--record=apply"] {
+        let repository = with_state(&[("/app", "after = [\"/db\"]"), ("/db", "")]);
+        done(
+            &repository,
+            &format!(
+                "export make -j 1 -o jobs.mk --work-order order.json {flags} --detailed-exitcode --changes-exit-code 2 -- sh -c 'exit 2'"
+            ),
+        );
+        let text = std::fs::read(repository.path("/order.json")).unwrap();
+        let order: Value = serde_json::from_slice(&text).unwrap();
+        for job in order["jobs"].as_array().unwrap() {
+            let id = job["id"].as_str().unwrap();
+            done(&repository, &format!("job {id} --work-order order.json"));
+        }
+        let output = repository.orch("finish --work-order order.json");
+        assert_eq!(output.code(), 2, "{flags}: {output}");
+    }
+}
+
+#[test]
+fn job_of_a_recorded_command_continues_after_failures_if_told() {
+    let repository = with_state(&STACKS);
+    let text = "[ $ORCH_STACK_NAME != db ] && echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n";
+    repository.write("/note", text);
+    repository.commit();
+    done(
+        &repository,
+        "export make -o jobs.mk --work-order order.json --record=apply --on-error continue -- sh ../note",
     );
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&text).unwrap();
+    fails(&repository, &job(&order, "/db"), 1, "");
+    for stack in ["/cache", "/app"] {
+        done(&repository, &job(&order, stack));
+    }
+    assert_eq!(log(&repository), ["cache", "app"]);
 }
 
 #[test]
