@@ -16,7 +16,10 @@ use std::{io, thread};
 
 use clap::error::ErrorKind;
 use orch::exit::ExitStatus;
-use tracing_subscriber::EnvFilter;
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::program::commands::{
     answer_completion, command_line, contradicting_flag, stray_path, version,
@@ -86,18 +89,19 @@ fn status(result: Result<ExitStatus>) -> ExitStatus {
 
 /// Starts logging if `-v` or `ORCH_LOG` requests it.
 fn start_tracing(verbose: u8) -> Result<()> {
-    let filter = match (std::env::var("ORCH_LOG"), verbose) {
-        (Ok(directives), _) if !directives.is_empty() => EnvFilter::builder()
-            .parse(&directives)
+    let targets = match (std::env::var("ORCH_LOG"), verbose) {
+        (Ok(directives), _) if !directives.is_empty() => directives
+            .parse()
             .map_err(|error| ProgramError::usage(format!("in ORCH_LOG: {error}")))?,
         (_, 0) => return Ok(()),
-        (_, 1) => EnvFilter::new("orch=info"),
-        (_, 2) => EnvFilter::new("orch=debug"),
-        _ => EnvFilter::new("orch=trace"),
+        (_, 1) => Targets::new().with_target("orch", Level::INFO),
+        (_, 2) => Targets::new().with_target("orch", Level::DEBUG),
+        _ => Targets::new().with_target("orch", Level::TRACE),
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(console::stderr)
+    let log = tracing_subscriber::fmt::layer().with_writer(console::stderr);
+    tracing_subscriber::registry()
+        .with(targets)
+        .with(log)
         .init();
     Ok(())
 }
