@@ -94,10 +94,10 @@ pub(crate) enum Command<const IS_LATE: bool> {
     Man(Late<man::ManArgs, IS_LATE>),
     Completions(Late<completions::CompletionsArgs, IS_LATE>),
     Version(Late<version::VersionArgs, IS_LATE>),
-    #[command(subcommand, hide = true)]
-    Experimental(terramate::Experimental),
-    #[command(subcommand, hide = true)]
-    Debug(Box<terramate::TerramateDebug>),
+    #[command(hide = true)]
+    Experimental(Late<terramate::ExperimentalArgs, IS_LATE>),
+    #[command(hide = true)]
+    Debug(Late<terramate::DebugArgs, IS_LATE>),
     #[command(flatten)]
     Elsewhere(terramate::Elsewhere),
     /// The process in which policies are evaluated
@@ -145,9 +145,9 @@ pub(crate) fn run(cli: LateCli) -> Result<ExitStatus> {
         Command::Man(args) => man::man(&chdir, &args),
         Command::Completions(args) => completions::completions(&args),
         Command::Version(_) => version(cli.verbose > 0),
-        Command::Experimental(command) => terramate::experimental(&chdir, &command),
+        Command::Experimental(args) => terramate::experimental(&chdir, &args.command),
         Command::Elsewhere(command) => terramate::elsewhere(&command),
-        Command::Debug(command) => terramate::debug(&chdir, &command),
+        Command::Debug(args) => terramate::debug(&chdir, &args.command),
     }
 }
 

@@ -16,6 +16,12 @@ use super::trigger::{self, TriggerArgs};
 use crate::program::error::{ProgramError, Result};
 
 /// The commands that Terramate calls experimental.
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentalArgs {
+    #[command(subcommand)]
+    pub(crate) command: Experimental,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experimental {
     Clone(CloneArgs),
@@ -48,6 +54,12 @@ pub(crate) enum Elsewhere {
 }
 
 /// The commands with which Terramate shows a project.
+#[derive(Debug, Args)]
+pub(crate) struct DebugArgs {
+    #[command(subcommand)]
+    pub(crate) command: TerramateDebug,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum TerramateDebug {
     #[command(subcommand)]
