@@ -15,7 +15,6 @@ use crate::git::{ChangedFile, CommitId, GitError, Repository};
 ///
 /// The thread owns its data, and only a caller that needs the snapshot waits for it. A command that
 /// ends early because of the configuration does not wait for git.
-/// that ends early because of the configuration does not wait for git.
 pub struct GitReader(thread::JoinHandle<Result<GitSnapshot, GitError>>);
 
 /// The repository and its uncommitted files at one moment.

@@ -7,7 +7,7 @@ use crate::path::ProjectPath;
 use crate::project::stack::Stack;
 use crate::source::Spanned;
 
-pub(super) fn check_ids(stacks: &[Stack], problems: &mut Vec<Diagnostic>) {
+pub(super) fn check_ids(stacks: &[Box<Stack>], problems: &mut Vec<Diagnostic>) {
     let mut first: HashMap<String, &Stack> = HashMap::new();
     let mut first_of_directory: HashSet<&ProjectPath> = HashSet::new();
     for stack in stacks {

@@ -219,7 +219,7 @@ impl Project {
             }
             match declared {
                 None => {}
-                Some(Declared::Stack(stack)) => stacks.push(*stack),
+                Some(Declared::Stack(stack)) => stacks.push(stack),
                 Some(Declared::Instances {
                     stacks: none,
                     for_each,
@@ -231,7 +231,7 @@ impl Project {
                 }),
                 Some(Declared::Instances {
                     stacks: instances, ..
-                }) => stacks.extend(instances),
+                }) => stacks.extend(instances.into_iter().map(Box::new)),
                 Some(Declared::Unknown) => project.broken.push(path.clone()),
             }
             problems.diagnostics.extend(diagnostics);

@@ -35,7 +35,8 @@ impl<'d> RecordedStacks<'d> {
         for (key, entry) in &document.stacks {
             if let Some(path) = StackPath::parse(key) {
                 keys.insert(path.clone(), key.as_str());
-                stacks.push(stack(path, &entry.name, &entry.tags, Some(entry), file));
+                let stack = stack(path, &entry.name, &entry.tags, Some(entry), file);
+                stacks.push(Box::new(stack));
             }
         }
         let others = others
@@ -43,7 +44,7 @@ impl<'d> RecordedStacks<'d> {
             .filter(|other| !keys.contains_key(&other.path));
         stacks.extend(others.map(|other| {
             let tags: Vec<String> = other.tags().map(str::to_owned).collect();
-            stack(other.path.clone(), &other.name, &tags, None, file)
+            Box::new(stack(other.path.clone(), &other.name, &tags, None, file))
         }));
         project.stacks = Stacks::new(stacks);
         let references = References::of_record(&project);

@@ -134,16 +134,19 @@ impl Iterator for StackRange {
 
 impl ExactSizeIterator for StackRange {}
 
+/// Stacks are large, so a list of them is sorted and handed over without moving them.
+pub type BoxedStacks = Vec<Box<Stack>>;
+
 /// All stacks of a project, in path order.
 #[derive(Debug, Default)]
 pub struct Stacks {
-    in_path_order: Vec<Stack>,
+    in_path_order: BoxedStacks,
     by_directory: HashMap<ProjectPath, Range<u32>>,
     by_tag: BTreeMap<String, Vec<StackIndex>>,
 }
 
 impl Stacks {
-    pub fn new(mut stacks: Vec<Stack>) -> Self {
+    pub fn new(mut stacks: BoxedStacks) -> Self {
         stacks.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let mut by_directory: HashMap<ProjectPath, Range<u32>> =
             HashMap::with_capacity(stacks.len());
@@ -185,7 +188,7 @@ impl Stacks {
         self.in_path_order
             .iter()
             .enumerate()
-            .map(|(index, stack)| (StackIndex::new(index), stack))
+            .map(|(index, stack)| (StackIndex::new(index), &**stack))
     }
 
     /// Returns the stacks at exactly this directory: none, one, or its instances.
@@ -319,8 +322,15 @@ impl Stacks {
         let start = self
             .in_path_order
             .partition_point(|stack| *stack.path.directory().as_str() < *prefix);
-        let is_below = |stack: &Stack| stack.path.directory().as_str().starts_with(&prefix);
-        let n_below = self.in_path_order[start..].partition_point(is_below);
+        let is_below = |directory: &ProjectPath| directory.as_str().starts_with(&prefix);
+        let rest = &self.in_path_order[start..];
+        // Below most directories that are looked up, there is nothing.
+        let n_below = match rest.first() {
+            Some(first) if is_below(first.path.directory()) => {
+                rest.partition_point(|stack| is_below(stack.path.directory()))
+            }
+            _ => 0,
+        };
         let below = StackIndex::new(start).0..StackIndex::new(start + n_below).0;
         [own, StackRange(below)]
     }
