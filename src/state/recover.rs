@@ -163,8 +163,9 @@ pub fn recover(
 /// Returns whether an entry is unchanged since a run, or whoever took its lock, wrote it: each part is from before
 /// the run or from its record, except for the results of attempts.
 fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -> bool {
-    if before.is_none() && recorded.is_none() {
-        // It was to be destroyed, and its path at that time is unknown.
+    if before.is_none() && (recorded.is_none() || found.applied.is_none()) {
+        // It was to be destroyed, and its path at that time is unknown; or to be created, and its intent has less
+        // than the record.
         return found.tainted.is_none();
     }
     let intended = recorded.map(|recorded| Entry {

@@ -56,6 +56,42 @@ fn apply_records_its_driver_inputs_and_outputs() {
     assert_eq!(log(&repository), [""; 0]);
 }
 
+#[test]
+fn apply_of_new_stacks_is_recovered() {
+    let repository = with_state(&CHAIN);
+    let command = repository.command("");
+    let orch = command.get_program().to_str().unwrap();
+    let code =
+        "sed -n 's/.*\"code\": *\"\\([^\"]*\\)\".*/\\1/p' \"$ORCH_ROOT/.orch/state/default.json\"";
+    // The command takes the lock away from its own run.
+    let script = format!("{orch} state unlock --force \"$({code})\" > /dev/null || exit 9\n");
+    hook(&repository, "apply", "a", &script);
+    fails(
+        &repository,
+        "apply --auto-approve",
+        5,
+        "took the state lock",
+    );
+    unhook(&repository, "apply", "a");
+    assert_eq!(entry(&repository, "/a")["last"]["outcome"], "failed");
+    done(&repository, "state recover last");
+    assert_eq!(entry(&repository, "/a")["last"]["outcome"], "succeeded");
+    assert_eq!(entry(&repository, "/b"), Value::Null);
+    assert_eq!(acts(&repository), ["apply create a"]);
+    // What others have done since is kept.
+    hook(&repository, "apply", "b", &script);
+    fails(
+        &repository,
+        "apply --auto-approve",
+        5,
+        "took the state lock",
+    );
+    done(&repository, "state taint b");
+    fails(&repository, "state recover last", 4, "others have changed");
+    done(&repository, "state recover last --take b");
+    assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+}
+
 /// Returns the text of all files below a place.
 fn all_text(place: &std::path::Path) -> String {
     if !place.is_dir() {
