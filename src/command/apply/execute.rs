@@ -346,7 +346,10 @@ impl Apply<'_> {
     fn nothing_left(&self, verified: &VerifiedPlan) -> String {
         let document = verified.document.as_ref();
         let in_document = || last_run(document?, &self.saved.plan.id);
-        let last = verified.progress.last_run.clone().or_else(in_document);
+        // If the run here did not finish it, one on another machine may have.
+        let here = || verified.progress.last_run.clone();
+        let finished = here().filter(|last| last.has_succeeded);
+        let last = finished.or_else(in_document).or_else(here);
         match last.filter(|_| self.is_from_file) {
             Some(LastRun { run, at, .. }) => format!(
                 "nothing to do: the plan was applied at {} by run {}",

@@ -226,6 +226,34 @@ fn apply_records_a_stack_whose_changes_have_vanished() {
 }
 
 #[test]
+fn apply_of_a_file_that_was_finished_elsewhere_names_that_run() {
+    let last = |repository: &Repository| crate::support::run_ids(repository).pop().unwrap();
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    want(&repository, "/a", "2");
+    want(&repository, "/b", "2");
+    done(&repository, "plan -o ../saved");
+    hook(&repository, "apply", "b", "exit 1");
+    fails(&repository, "apply ../saved", 1, "/b");
+    unhook(&repository, "apply", "b");
+    // Only the state is on the other machine as well.
+    let folders = ["runs", "applied"].map(|folder| {
+        let here = repository.path(&format!("/.orch/{folder}"));
+        (here, repository.outside().join(folder))
+    });
+    for (here, away) in &folders {
+        std::fs::rename(here, away).unwrap();
+    }
+    done(&repository, "apply ../saved --resume");
+    let by = format!(" by run {}", last(&repository));
+    for (here, away) in &folders {
+        std::fs::remove_dir_all(here).unwrap();
+        std::fs::rename(away, here).unwrap();
+    }
+    let said = done(&repository, "apply ../saved --resume");
+    assert!(said.contains(&by), "{by}: {said}");
+}
+
+#[test]
 fn apply_of_a_finished_file_says_when_it_was_applied() {
     let last = |repository: &Repository| crate::support::run_ids(repository).pop().unwrap();
     for keeps_state in [true, false] {
