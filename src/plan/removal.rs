@@ -47,7 +47,9 @@ impl RemovedStack<'_> {
             Removed::Key => "its key was removed".to_owned(),
             Removed::Replaced { by } => format!("replaced by generation {by}"),
             Removed::Unfinished => "it was never finished".to_owned(),
-            Removed::Doubtful | Removed::Unproven => "not in the project".to_owned(),
+            Removed::Doubtful | Removed::Unknown | Removed::Unproven => {
+                "not in the project".to_owned()
+            }
         };
         PlanReason::new(ReasonSource::Config, text)
     }

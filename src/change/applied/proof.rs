@@ -229,6 +229,14 @@ impl NoProof {
         )
     }
 
+    /// Returns whether this clone lacks the history that would tell.
+    pub fn is_unknown(&self) -> bool {
+        matches!(
+            self,
+            NoProof::NotInClone { .. } | NoProof::Unconnected { .. }
+        )
+    }
+
     /// Says which commit HEAD lacks, or may lack.
     fn lacking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

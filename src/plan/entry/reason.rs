@@ -109,6 +109,8 @@ pub enum Removed {
     Unfinished,
     /// HEAD lacks it, but it may be another stack now, or be on the default branch: blocked.
     Doubtful,
+    /// This clone lacks the history that would tell whether it was removed: blocked.
+    Unknown,
     /// It is in the state but not in this commit; nothing proves its removal.
     Unproven,
 }

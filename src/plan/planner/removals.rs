@@ -117,6 +117,8 @@ impl<'d> Removal<'d> {
                 };
                 let removed = if none.is_doubt() {
                     Removed::Doubtful
+                } else if none.is_unknown() {
+                    Removed::Unknown
                 } else {
                     Removed::Unproven
                 };

@@ -108,7 +108,9 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     }
     let fits = match (&entry.removed, action) {
         (None, _) => action != PlannedAction::Forget,
-        (Some(Removed::Doubtful | Removed::Unproven), _) => entry.blocked.is_some(),
+        (Some(Removed::Doubtful | Removed::Unknown | Removed::Unproven), _) => {
+            entry.blocked.is_some()
+        }
         (Some(removed), PlannedAction::Delete) if removed.leaves() => false,
         (Some(_), PlannedAction::Delete | PlannedAction::Forget) => true,
         (Some(_), _) => entry.blocked.is_some(),
@@ -118,7 +120,7 @@ fn check_removed(entry: &PlanEntry) -> Result<(), String> {
     }
     let what = match entry.removed {
         None => "is in the project",
-        Some(Removed::Doubtful | Removed::Unproven) => "was not removed",
+        Some(Removed::Doubtful | Removed::Unknown | Removed::Unproven) => "was not removed",
         Some(_) => "was removed",
     };
     let action = action.word();

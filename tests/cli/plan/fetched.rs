@@ -93,6 +93,25 @@ fn apply_fetches_the_code_of_removed_stacks() {
 }
 
 #[test]
+fn apply_of_a_removal_that_is_unknown_is_blocked() {
+    let clone = shallow();
+    let applied = clone.orch("apply --auto-approve --allow-destroy=1");
+    assert_eq!(applied.code(), 4, "{applied}");
+    let blocked = "1 stack is blocked and left unchanged: /a";
+    for said in [blocked, "or add `--fetch`"] {
+        assert!(applied.stderr.contains(said), "{said}: {applied}");
+    }
+    assert!(!applied.stderr.contains("nothing to do"), "{applied}");
+    let planned = clone.orch("plan --detailed-exitcode");
+    assert_eq!(planned.code(), 4, "{planned}");
+    // So says a plan file.
+    assert_eq!(clone.orch("plan -o ../saved").code(), 0);
+    let applied = clone.orch("apply ../saved");
+    assert_eq!(applied.code(), 4, "{applied}");
+    assert!(applied.stderr.contains(blocked), "{applied}");
+}
+
+#[test]
 fn plan_fetches_proof_that_the_state_belongs_to_the_project() {
     let clone = shallow_without("a b");
     let refused = clone.orch("plan");
