@@ -75,7 +75,7 @@ impl WriterReports {
                     }
                 }
             }
-            Report::Slow => {}
+            Report::Slow { .. } => {}
             Report::Lost(loss) => self.alarm.ring(&loss),
         }
     }

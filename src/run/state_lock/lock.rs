@@ -283,8 +283,13 @@ pub fn or_give_up<T, E>(begun: StartedRun, result: Result<T, E>) -> Result<(Star
 
 /// Notes that a run waits for the backend.
 fn note_slow(notices: &Notices, report: &Report) {
-    if *report == Report::Slow {
-        notices.note("waiting for the state backend, which has not answered for some seconds");
+    if let Report::Slow { problem } = report {
+        notices.note(&match problem {
+            Some(problem) => format!("waiting for the state backend: {}", printable(problem)),
+            None => {
+                "waiting for the state backend, which has not answered for some seconds".to_owned()
+            }
+        });
     }
 }
 

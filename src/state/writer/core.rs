@@ -54,8 +54,8 @@ pub struct Core {
     sure: Moment,
     /// When the last write succeeded, or the lock was taken.
     last_success: Duration,
-    /// When the first of the writes began that have failed since then.
-    failing_since: Option<Duration>,
+    /// The writes that have failed since then.
+    failures: Option<Failures>,
     /// When the first request without a later success began, until that is reported.
     slow_since: Option<Duration>,
     /// Set once the run has ended.
@@ -110,7 +110,7 @@ impl Core {
             is_fold_due: false,
             last_write: None,
             last_success: now,
-            failing_since: None,
+            failures: None,
             slow_since: None,
             end: None,
             written: None,
@@ -218,7 +218,7 @@ impl Core {
             return Duration::MAX;
         }
         let next = self.last_write.map_or(Duration::ZERO, |last| {
-            let pause = match self.failing_since {
+            let pause = match self.failures {
                 Some(_) => self.pauses.retry.max(self.pauses.between),
                 None if self.written.is_some() => Duration::ZERO,
                 None => self.pauses.between,
@@ -226,7 +226,7 @@ impl Core {
             last.elapsed + pause
         });
         let is_due = self.is_finishing() || self.is_fold_due || !self.pending.is_empty();
-        let due = if is_due || self.failing_since.is_some() {
+        let due = if is_due || self.failures.is_some() {
             next
         } else {
             next.max(self.last_success + self.pauses.heartbeat)
@@ -254,18 +254,27 @@ impl Core {
         if let Some(since) = self.unanswered_since()
             && is_over(since, timeout)
         {
-            let problem = format!("no answer for {} seconds", timeout.as_secs());
+            let silent = || format!("no answer for {} seconds", timeout.as_secs());
+            let problem = self.problem().unwrap_or_else(silent);
             return Some(self.lose(Loss::Gone { problem }));
         }
         let slow = self.slow_since.take_if(|since| is_over(*since, SLOW));
-        slow.map(|_| Report::Slow)
+        slow.map(|_| Report::Slow {
+            problem: self.problem(),
+        })
+    }
+
+    /// Returns why the last write failed, if none has succeeded since.
+    fn problem(&self) -> Option<String> {
+        self.failures.as_ref().map(|it| it.problem.clone())
     }
 
     /// Returns since when the backend has not done a request.
     fn unanswered_since(&self) -> Option<Duration> {
         let is_waiting = self.is_busy && self.ended.is_none();
         let begun = self.last_write.map(|begun| begun.elapsed);
-        let since = self.failing_since.or(begun);
+        let failing = self.failures.as_ref().map(|it| it.since);
+        let since = failing.or(begun);
         since.filter(|_| is_waiting)
     }
 
@@ -281,7 +290,7 @@ impl Core {
         self.is_busy = true;
         let now = Moment::now(&*self.clock);
         self.last_write = Some(now);
-        if self.failing_since.is_none() {
+        if self.failures.is_none() {
             self.slow_since = Some(now.elapsed);
         }
         WriterRequest(if self.written.is_some() {
@@ -326,7 +335,7 @@ impl Core {
 
     fn succeeded(&mut self) {
         self.last_success = self.clock.elapsed();
-        self.failing_since = None;
+        self.failures = None;
         self.slow_since = None;
     }
 
@@ -335,13 +344,13 @@ impl Core {
         debug!(%error, "the state cannot be written");
         self.pending.append(&mut self.asked);
         let now = self.clock.elapsed();
-        let since = *self
-            .failing_since
-            .get_or_insert(self.last_write.map_or(now, |begun| begun.elapsed));
+        let problem = error.to_string();
+        let begun = self.last_write.map_or(now, |begun| begun.elapsed);
+        let since = self.failures.as_ref().map_or(begun, |it| it.since);
         if now.saturating_sub(since) >= self.pauses.retry_timeout {
-            let problem = error.to_string();
             return Err(Loss::Gone { problem });
         }
+        self.failures = Some(Failures { since, problem });
         Ok(())
     }
 
@@ -482,6 +491,13 @@ impl Core {
         let by = document.ended_by(&self.lock.run);
         Err(Loss::Taken { by })
     }
+}
+
+struct Failures {
+    /// When the first of the writes began.
+    since: Duration,
+    /// Why the last one failed.
+    problem: String,
 }
 
 struct RunEnd {

@@ -32,7 +32,10 @@ pub enum Report {
     /// The changes with these tickets, and all earlier ones, are written.
     Confirmed(Vec<u64>),
     /// The backend has not taken due changes for some seconds.
-    Slow,
+    Slow {
+        /// Why, if it answered.
+        problem: Option<String>,
+    },
     /// Unconfirmed changes will not be written: no further command may start. Reported once.
     Lost(Loss),
 }

@@ -159,7 +159,7 @@ fn what_a_run_says_is_kept_on_its_machine_while_the_backend_does_not_answer() {
     assert!(record.unwrap().stacks.is_empty(), "it did not hang");
     clock.advance(Duration::from_secs(5));
     writer.change("/b", Change::Put(Box::default()), 1);
-    assert_eq!(reports.recv().unwrap(), Report::Slow);
+    assert_eq!(reports.recv().unwrap(), Report::Slow { problem: None });
     answer.send(()).unwrap();
     assert!(matches!(writer.finish(None), WriterEnd::Written { .. }));
     let document = Document::parse(&bucket.object("state.json").unwrap()).unwrap();

@@ -130,7 +130,7 @@ fn a_bucket_that_does_not_answer_at_all_has_no_more_than_that_minute() {
     let asked = world.core.ask();
     assert_eq!(world.core.tick(), None);
     world.clock.advance(Duration::from_secs(59));
-    assert_eq!(world.core.tick(), Some(Report::Slow));
+    assert_eq!(world.core.tick(), Some(Report::Slow { problem: None }));
     assert_eq!(world.core.tick(), None);
     assert_eq!(world.core.until_tick(), Duration::from_secs(1));
     world.clock.advance(Duration::from_secs(1));
@@ -142,6 +142,31 @@ fn a_bucket_that_does_not_answer_at_all_has_no_more_than_that_minute() {
     assert_eq!(world.core.hear(answer), None);
     world.core.finish(None);
     assert!(matches!(world.core.ended(), Some(WriterEnd::Lost { .. })));
+}
+
+#[test]
+fn a_bucket_that_fails_is_reported_with_the_cause() {
+    let mut world = World::new();
+    world.bucket.fail(&[Fault::Request; 1000]);
+    world.put(0, false);
+    assert_eq!(world.pass(0), []);
+    world.clock.advance(Duration::from_secs(6));
+    let slow = match world.core.tick() {
+        Some(Report::Slow { problem }) => problem.unwrap(),
+        told => panic!("{told:?}"),
+    };
+    assert!(slow.contains("state.run-run.json"), "{slow}");
+    for _ in 0..53 {
+        assert_eq!(world.pass(1000), []);
+    }
+    // The minute ends while a request is under way.
+    world.clock.advance(Duration::from_secs(1));
+    _ = world.core.ask();
+    let lost = match world.core.tick() {
+        Some(Report::Lost(Loss::Gone { problem })) => problem,
+        told => panic!("{told:?}"),
+    };
+    assert_eq!(lost, slow);
 }
 
 #[test]
