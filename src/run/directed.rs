@@ -49,6 +49,11 @@ pub trait Director {
         false
     }
 
+    /// Returns whether a turn that succeeded has left something undone that only the user can allow.
+    fn has_refused(&self) -> bool {
+        false
+    }
+
     fn facts(&self, _ending: &Ending) -> TurnFacts {
         TurnFacts::default()
     }
@@ -105,6 +110,11 @@ impl Executor for TurnExecutor<'_, '_> {
     fn is_unconfirmed(&self, turn: TurnIndex) -> bool {
         let director = self.director.borrow();
         director.as_ref().is_some_and(|it| it.is_unconfirmed(turn))
+    }
+
+    fn has_refused(&self) -> bool {
+        let director = self.director.borrow();
+        director.as_ref().is_some_and(|it| it.has_refused())
     }
 
     fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {

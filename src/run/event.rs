@@ -193,6 +193,8 @@ pub struct RunSummary {
     pub had_changes: bool,
     /// Whether some results could not be recorded in the state.
     pub is_state_lost: bool,
+    /// Whether a turn that succeeded has left something undone that only the user can allow.
+    pub is_refused: bool,
     /// Whether a policy failed, or a limit dropped a follow-up.
     pub has_policy_problem: bool,
 }
@@ -224,13 +226,14 @@ impl RunSummary {
     }
 
     /// Returns the exit status of `orch` after this run: 0 if everything was done, or 2 if there are
-    /// changes and the exit status shows them; 1 if a command failed; 128 + n if signal n ended the run,
-    /// whatever the commands returned; and 5 if the state was lost, or after a mistake in `orch` itself.
+    /// changes and the exit status shows them; 1 if a command failed; 4 if something was refused; 128 + n if signal
+    /// n ended the run, whatever the commands returned; and 5 if the state was lost, or after a mistake in `orch` itself.
     pub fn exit_status(&self) -> u8 {
         match self.signal {
             _ if self.stuck().next().is_some() => 5,
             Some(signal) => 128 + u8::try_from(signal).unwrap_or(127),
             None if self.is_state_lost => 5,
+            None if self.is_success() && self.is_refused => 4,
             None if self.is_success() && self.detailed_exit_code && self.has_changes() => 2,
             None if self.is_success() => 0,
             None => 1,

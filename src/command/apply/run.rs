@@ -158,7 +158,7 @@ impl Apply<'_> {
         }
         let status = match summary.exit_status() {
             _ if is_lost && summary.signal.is_none() => ExitStatus::External,
-            0 if !director.kept().is_empty() => ExitStatus::Refused,
+            4 => ExitStatus::Refused,
             status => ExitStatus::Run(status),
         };
         remove_sent(root, run, &ended, output);

@@ -454,6 +454,10 @@ impl Director for ApplyDirector<'_, '_> {
         self.turns[turn.get()].attempt.is_unconfirmed
     }
 
+    fn has_refused(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     fn facts(&self, ending: &Ending) -> TurnFacts {
         self.turns[ending.turn.get()].facts(ending)
     }

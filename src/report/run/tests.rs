@@ -97,6 +97,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         detailed_exit_code: false,
         had_changes: false,
         is_state_lost: false,
+        is_refused: false,
         has_policy_problem: false,
     };
     writers.say(&text.summary(

@@ -108,6 +108,11 @@ pub trait Executor {
         false
     }
 
+    /// Returns whether a turn that succeeded has left something undone that only the user can allow.
+    fn has_refused(&self) -> bool {
+        false
+    }
+
     /// Returns the effect of an ended turn on others, or `None` if it is reported later, once, from any thread. Until
     /// then, no turn behind it starts.
     fn settle(&mut self, ending: &Ending, later: SettlementSender) -> Option<Settlement> {

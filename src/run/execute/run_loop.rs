@@ -125,6 +125,7 @@ impl<E: Executor> RunLoop<'_, E> {
             self.wait();
         }
         self.cancel_waiting();
+        self.summary.is_refused = self.executor.has_refused();
         self.summary.elapsed = self.begun.elapsed();
         let summary = Arc::new(self.summary);
         (self.on_event)(&RunEvent::RunFinished(summary.clone()));

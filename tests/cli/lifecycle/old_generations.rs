@@ -138,6 +138,8 @@ fn apply_keeps_an_old_generation_that_an_unchanged_stack_may_use() {
             && told.contains("orch state release /app"),
         "{told}"
     );
+    let last = repository.orch("runs show last --format json").json();
+    assert_eq!(last["status"], 4, "{last}");
     assert_eq!(acts(&repository), ["apply /app@2"]);
     assert_eq!(world(&repository), ["app", "app@2", "net", "web"]);
     let blocked = "/app[generation 1] blocked: /web may still use it, and has no changes";
