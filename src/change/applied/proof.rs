@@ -229,11 +229,11 @@ impl NoProof {
         )
     }
 
-    /// Returns whether this clone lacks the history that would tell.
+    /// Returns whether this clone lacks history that another one has.
     pub fn is_unknown(&self) -> bool {
         matches!(
             self,
-            NoProof::NotInClone { .. } | NoProof::Unconnected { .. }
+            NoProof::NotInClone { is_lost: false, .. } | NoProof::Unconnected { .. }
         )
     }
 
