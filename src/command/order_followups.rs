@@ -30,8 +30,8 @@ use crate::state::results::{ResultName, StoredClaim};
 /// A result: the position of its turn in the work order, and the number of the attempt; 0 if the turn never started.
 type ResultId = (usize, u32);
 
-/// How long a run that has freed the lock may take to send its copy.
-const TIME_TO_SEND: Duration = Duration::from_secs(10);
+/// How often the end of a claim is looked for.
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// A work order whose jobs have ended.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ pub struct FollowUpRemarks {
     killed: BTreeSet<String>,
     /// The last run, if it has not succeeded, and its exit status; `None` if it was killed after a policy had failed.
     failed: Option<(String, Option<u8>)>,
-    /// How many results are not evaluated before the others of the order have succeeded.
+    /// How many stacks have results that are not evaluated before the rest of the order has succeeded.
     n_held: usize,
 }
 
@@ -78,11 +78,13 @@ pub struct Claim {
 /// What earlier runs have evaluated.
 struct Claimed {
     n_claims: usize,
-    /// The claim that has no end, with its run.
-    open: Option<(usize, String)>,
-    /// The last run that has ended, unless one was killed after it. It resumed the one before it.
+    /// The claim that has no end.
+    open: Option<(usize, ResultClaim)>,
+    /// The last complete run. It resumed the one before it.
     last: Option<String>,
-    /// The last run of each result.
+    /// The runs that were killed after it: they may have run what it left.
+    killed: BTreeSet<String>,
+    /// The last complete run of each result; if it has none, the first one that was killed.
     runs: HashMap<ResultId, String>,
 }
 
@@ -101,7 +103,7 @@ struct Unevaluated {
     turns: Vec<usize>,
     /// The results that no run on another machine has evaluated.
     results: Vec<ResultId>,
-    /// How many results are not evaluated before the others of the order have succeeded.
+    /// How many stacks have results that are not evaluated before the rest of the order has succeeded.
     n_held: usize,
 }
 
@@ -130,8 +132,8 @@ impl Context {
         };
         // Before the copies of runs: a run sends its copy before its claim ends.
         let mut claimed = Claimed::read(&store, &order.run)?;
-        while let Some((number, run)) = &claimed.open {
-            self.end_claim(&store, &order.run, (*number, run), wait)?;
+        while let Some((number, claim)) = &claimed.open {
+            self.end_claim(&store, ended, (*number, claim), wait)?;
             claimed = Claimed::read(&store, &order.run)?;
         }
         let Some(files) = self.fetch_from(&store, &order.run)? else {
@@ -140,6 +142,7 @@ impl Context {
         let runs = OrderRuns::read(&self.project, claimed.last.as_ref().unwrap_or(&order.run))?;
         if retries_killed {
             claimed.runs.retain(|_, run| runs.has(run));
+            claimed.killed.clear();
         }
         let mut workflow = runs.workflow(&self.project)?;
         let results = files.latest().results;
@@ -149,9 +152,14 @@ impl Context {
             n_held,
         } = unevaluated(order, &runs, &workflow, &results, &claimed);
         let is_left = !turns.is_empty() || runs.rest.n_undone() > 0;
-        let killed = claimed.runs.into_values().filter(|run| !runs.has(run));
+        // A killed run may have run any of it.
+        let is_left = is_left && claimed.killed.is_empty();
+        let is_latest =
+            |(position, attempt): &ResultId| attempt_of(&results, *position) == *attempt;
+        let of_latest = claimed.runs.into_iter().filter(|(it, _)| is_latest(it));
+        let killed = of_latest.map(|(_, run)| run).filter(|run| !runs.has(run));
         let remarks = FollowUpRemarks {
-            killed: killed.collect(),
+            killed: claimed.killed.into_iter().chain(killed).collect(),
             failed: runs.failed(&workflow).filter(|_| !is_left),
             n_held,
         };
@@ -172,44 +180,55 @@ impl Context {
         Ok(Some(OrderFollowUps { open, remarks }))
     }
 
-    /// Ends the claim of a run that has not ended it, once that run cannot be running.
+    /// Ends the claim of a run that has not ended it: if its copy is in the store, or its journal is here, or the user
+    /// says that it was killed. Else waits until its machine ends the claim.
     fn end_claim(
         &mut self,
         store: &Backend,
-        order: &str,
-        (number, run): (usize, &str),
+        ended: EndedOrder<'_>,
+        (number, claim): (usize, &ResultClaim),
         wait: Duration,
     ) -> Result<()> {
-        let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
-        if folder.is_some_and(|folder| RunCopy::is_here(&folder, run)) {
-            EarlierRun::of_order(&self.project.root, run)?;
-            return self.send_run(store, order, (number, run)).map(drop);
-        }
+        let (order, run) = (&ended.order.run, &claim.run);
         let begun = Instant::now();
-        let mut free_since = None;
         let mut is_noted = false;
         while store
             .claim_end(order, number)
             .map_err(from_store)?
             .is_none()
         {
-            match self.lock_of(run)? {
-                Some(held) if begun.elapsed() >= wait => return Err(from_lock(held)),
-                Some(_) => free_since = None,
-                None if free_since.get_or_insert_with(Instant::now).elapsed() >= TIME_TO_SEND => {
-                    let killed = ClaimEnd::Killed.to_bytes();
-                    let put = store.end_claim(order, number, &killed);
-                    return put.map(drop).map_err(from_store);
-                }
-                None => {}
+            let files = store.result_files(order).map_err(from_store)?;
+            let is_sent = files.runs().any(|(sent, _)| sent == run);
+            let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
+            if !is_sent && folder.is_some_and(|folder| RunCopy::is_here(&folder, run)) {
+                EarlierRun::of_order(&self.project.root, run)?;
+                return self.send_run(store, order, (number, run)).map(drop);
+            }
+            if is_sent || ended.retries_killed {
+                let end = if is_sent {
+                    ClaimEnd::Sent
+                } else if let Some(held) = self.lock_of(run)? {
+                    return Err(from_lock(held));
+                } else {
+                    ClaimEnd::Killed
+                };
+                let put = store.end_claim(order, number, &end.to_bytes());
+                return put.map(drop).map_err(from_store);
+            }
+            let run = printable(run);
+            if begun.elapsed() >= wait {
+                let host = printable(&claim.host);
+                return Err(Error::refused(format!(
+                    "run {run} of follow-ups on {host} has not ended, or was killed"
+                ))
+                .hint("wait for it, or, if it no longer runs, use `orch finish --retry-killed`"));
             }
             if !is_noted {
-                let run = printable(run);
                 self.notices
                     .note(&format!("waiting for the end of run {run}"));
                 is_noted = true;
             }
-            thread::sleep(TIME_TO_SEND / 20);
+            thread::sleep(INTERVAL);
         }
         Ok(())
     }
@@ -221,7 +240,10 @@ impl Context {
             Some(folder) => {
                 let copy = RunCopy::read(&folder, run).map_err(Error::external)?;
                 let put = store.put_run(order, run, &copy.to_bytes());
-                put.map_err(from_store)?;
+                put.map_err(|error| {
+                    from_store(error)
+                        .hint("run `orch finish` again on this machine: it sends the run")
+                })?;
                 ClaimEnd::Sent
             }
             None => ClaimEnd::NeverBegan,
@@ -313,16 +335,16 @@ fn unevaluated(
         && !earlier.turns[..n_turns].iter().all(has_succeeded);
     let unevaluated: HashSet<usize> = earlier.unevaluated.iter().copied().collect();
     let mut left = Unevaluated::default();
+    let mut held = BTreeSet::new();
     for &position in &earlier.ended {
         let mut is_open = unevaluated.contains(&position);
         if position < n_turns {
-            let attempt = latest.get(&position).map_or(0, |name| name.attempt);
-            let result = (position, attempt);
+            let result = (position, attempt_of(latest, position));
             match claimed.runs.get(&result) {
                 Some(run) if !runs.has(run) => continue,
                 Some(_) => {}
                 None if holds && earlier.turns[position].state == TurnState::Finished => {
-                    left.n_held += 1;
+                    held.insert(&earlier.turns[position].path);
                     continue;
                 }
                 None => is_open = true,
@@ -333,7 +355,13 @@ fn unevaluated(
             left.turns.push(position);
         }
     }
+    left.n_held = held.len();
     left
+}
+
+/// Returns the latest attempt of a turn; 0 if it never started.
+fn attempt_of(latest: &BTreeMap<usize, ResultName>, position: usize) -> u32 {
+    latest.get(&position).map_or(0, |name| name.attempt)
 }
 
 /// Marks the changes of turns as unknown whose jobs have not asked the policies about them.
@@ -357,30 +385,45 @@ impl Claimed {
             n_claims: claims.len(),
             open: None,
             last: None,
+            killed: BTreeSet::new(),
             runs: HashMap::new(),
         };
         for (number, StoredClaim { claim, end }) in claims.into_iter().enumerate() {
-            let ResultClaim { run, results, .. } = ResultClaim::parse(&claim).context(damaged())?;
+            let claim = ResultClaim::parse(&claim).context(damaged())?;
             let end = end.map(|end| ClaimEnd::parse(&end)).transpose();
-            claimed.last = match end.context(damaged())? {
-                Some(ClaimEnd::NeverBegan) => continue,
-                Some(ClaimEnd::Sent) => Some(run.clone()),
-                Some(ClaimEnd::Killed) => None,
+            let end = end.context(damaged())?;
+            let ResultClaim { run, results, .. } = &claim;
+            match end {
+                Some(ClaimEnd::NeverBegan) => {}
+                Some(ClaimEnd::Sent) => {
+                    claimed.last = Some(run.clone());
+                    claimed.killed.clear();
+                    let results = results.iter().map(|result| (*result, run.clone()));
+                    claimed.runs.extend(results);
+                }
+                Some(ClaimEnd::Killed) => {
+                    claimed.killed.insert(run.clone());
+                    for result in results {
+                        let owner = claimed.runs.entry(*result);
+                        owner.or_insert_with(|| run.clone());
+                    }
+                }
                 None => {
-                    claimed.open = Some((number, run));
+                    claimed.open = Some((number, claim));
                     return Ok(claimed);
                 }
-            };
-            let results = results.into_iter();
-            claimed
-                .runs
-                .extend(results.map(|result| (result, run.clone())));
+            }
         }
         Ok(claimed)
     }
 }
 
 impl FollowUpRemarks {
+    /// Returns whether policies wait for other stacks, which follow-ups may have run since.
+    pub fn is_any_held(&self) -> bool {
+        self.n_held > 0
+    }
+
     /// Prints the remarks. Returns whether follow-ups may be missing.
     pub fn show(&self, notices: &Notices) -> bool {
         if self.n_held > 0 {
@@ -407,7 +450,7 @@ impl FollowUpRemarks {
             notices.warning(&format!("follow-ups may be missing: run {run} {how}"));
             notices.help(&format!("`orch runs show {run}` lists them"));
         }
-        !self.killed.is_empty() || self.failed.is_some()
+        self.n_held > 0 || !self.killed.is_empty() || self.failed.is_some()
     }
 }
 

@@ -245,8 +245,11 @@ fn check_alone(folder: &GuardedFolder, header: &Header, beside: Concurrency) -> 
     }
 }
 
-/// Refuses if another run has resumed the same one.
+/// Refuses if another run has resumed the same one. Of the follow-ups of a work order, claims decide that.
 fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<()> {
+    if header.part_of.is_some() {
+        return Ok(());
+    }
     let Some((run, runs)) = header.resumes.as_ref().zip(runs(folder)?) else {
         return Ok(());
     };

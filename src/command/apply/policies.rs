@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::time::Duration;
 
 use super::Apply;
 use crate::change::{EntryIndex, Rollback};
@@ -114,7 +113,8 @@ impl Apply<'_> {
             remarks: FollowUpRemarks::default(),
         };
         if let Some(ended) = self.ended_order {
-            if let Some(follow_ups) = context.order_follow_ups(ended, Duration::ZERO)? {
+            let wait = self.lock_timeout.unwrap_or_default();
+            if let Some(follow_ups) = context.order_follow_ups(ended, wait)? {
                 found.remarks = follow_ups.remarks;
                 if let Some(OpenFollowUps {
                     mut workflow,

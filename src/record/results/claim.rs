@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::result::{ResultError, check_format};
+use crate::author::host;
 use crate::record::journal::FORMAT;
 
 /// A claim on results.
@@ -10,6 +11,8 @@ use crate::record::journal::FORMAT;
 pub struct ResultClaim {
     format: u32,
     orch: String,
+    /// The machine of the run.
+    pub host: String,
     /// The run that evaluates the policies.
     pub run: String,
     /// The results: positions of turns in the work order, each with the number of its attempt; 0 if it never started.
@@ -33,6 +36,7 @@ impl ResultClaim {
         ResultClaim {
             format: FORMAT,
             orch: env!("CARGO_PKG_VERSION").to_owned(),
+            host: host(),
             run,
             results,
         }

@@ -208,25 +208,81 @@ fn finish_runs_follow_ups_of_a_killed_run_again_only_if_told() {
     lose(&repository);
     kill_behind(&repository, |line| line["event"] == "started");
     log(&repository);
-    // Another machine evaluates only what the killed run has not claimed.
+    // Another machine leaves all of it alone, because the killed run may have done it.
     breaks(&repository, "cache", false);
     for stack in ["/cache", "/app"] {
         done(&repository, &format!("{second} {}", jobs[stack]));
     }
     log(&repository);
-    let retry = "`orch finish --retry-killed`";
+    let finish = format!("{second} {FINISH}");
+    let why = "has not ended, or was killed";
+    let output = fails(&repository, &finish, 4, why);
+    assert!(output.contains("`orch finish --retry-killed`"), "{output}");
+    assert_eq!(log(&repository), [""; 0]);
+    done(&repository, &format!("{finish} --retry-killed"));
+    assert_eq!(log(&repository), ["web next"]);
     for machine in [&*second, ""] {
-        let output = fails(&repository, &format!("{machine} {FINISH}"), 1, retry);
+        for flag in ["--retry-killed", ""] {
+            done(&repository, &format!("{machine} {FINISH} {flag}"));
+            assert_eq!(log(&repository), [""; 0]);
+        }
+    }
+}
+
+/// Marks the last run of follow-ups as killed, as a user of another machine does with `--retry-killed`.
+fn mark_killed(repository: &Repository) {
+    lose(repository);
+    let order = order_in_store(repository);
+    let number = (0..).take_while(|it| order.join(format!("claim.{it}")).exists());
+    let end = order.join(format!("claim.{}.end", number.last().unwrap()));
+    fs::write(end, r#"{"end":"killed"}"#).unwrap();
+}
+
+#[test]
+fn finish_after_a_killed_run_keeps_what_complete_runs_have_done() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    breaks(&repository, "cache", true);
+    breaks(&repository, "web", true);
+    fails(&repository, FINISH, 1, "/web: failed");
+    breaks(&repository, "web", false);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository).last().unwrap(), "web ");
+    // The second run of follow-ups, which only ran `/web` again, is killed on this machine.
+    mark_killed(&repository);
+    kill_behind(&repository, |line| line["event"] == "started");
+    for machine in [&*second, ""] {
+        let finish = format!("{machine} {FINISH}");
+        let output = fails(&repository, &finish, 1, "`orch finish --retry-killed`");
         assert!(output.contains("was killed"), "{output}");
         assert_eq!(log(&repository), [""; 0]);
     }
+    // The machine of the killed run continues that which it had resumed.
     done(&repository, &format!("{FINISH} --retry-killed"));
-    assert_eq!(log(&repository), ["web next"]);
+    assert_eq!(log(&repository), ["web "]);
     for machine in [&*second, ""] {
-        let again = format!("{machine} {FINISH} --retry-killed");
-        done(&repository, &again);
+        done(&repository, &format!("{machine} {FINISH}"));
         assert_eq!(log(&repository), [""; 0]);
     }
+}
+
+#[test]
+fn finish_takes_a_run_whose_copy_is_in_the_store_as_sent() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    let second = machine(&repository, "second");
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    log(&repository);
+    fs::remove_file(order_in_store(&repository).join("claim.0.end")).unwrap();
+    done(&repository, &format!("{second} {FINISH}"));
+    assert_eq!(log(&repository), [""; 0]);
 }
 
 #[test]
@@ -241,14 +297,16 @@ fn finish_that_died_before_it_began_is_shown_and_can_be_retried() {
     let run = run_ids(&repository).pop().unwrap();
     fs::remove_dir_all(repository.path(&format!("/.orch/runs/{run}"))).unwrap();
     log(&repository);
-    let output = fails(&repository, FINISH, 1, "`orch finish --retry-killed`");
+    let output = fails(&repository, FINISH, 4, "`orch finish --retry-killed`");
     assert!(
-        output.contains(&format!("run {run} was killed")),
+        output.contains(&format!("run {run} of follow-ups on")),
         "{output}"
     );
     assert_eq!(log(&repository), [""; 0]);
     done(&repository, &format!("{FINISH} --retry-killed"));
     assert_eq!(log(&repository), ["web next"]);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), [""; 0]);
 }
 
 #[test]
@@ -288,8 +346,11 @@ fn finish_leaves_follow_ups_to_the_run_that_holds_the_lock() {
     let mut first = first.stderr(Stdio::null()).spawn().unwrap();
     let ran = || fs::read_to_string(repository.outside().join("log")).unwrap_or_default();
     wait_until("it runs", || ran().contains("web next"));
-    let why = "the state is locked by";
+    let why = "has not ended, or was killed";
     fails(&repository, &format!("{second} {FINISH}"), 4, why);
+    let why = "the state is locked by";
+    let retry = format!("{second} {FINISH} --retry-killed");
+    fails(&repository, &retry, 4, why);
     fs::remove_file(hold).unwrap();
     assert!(ended(&mut first).success());
     done(&repository, &format!("{second} {FINISH}"));
@@ -694,7 +755,7 @@ fn finish_applies_follow_ups_of_a_killed_run_again_only_if_told() {
     lose(&repository);
     fs::remove_file(repository.outside().join("world/web")).unwrap();
     let second = machine(&repository, "second");
-    fails(&repository, &format!("{second} {FINISH}"), 1, "was killed");
+    fails(&repository, &format!("{second} {FINISH}"), 4, "was killed");
     assert_eq!(world(&repository, "web"), None);
     done(&repository, &format!("{second} {FINISH} --retry-killed"));
     assert_eq!(world(&repository, "web").as_deref(), Some("1"));

@@ -64,6 +64,7 @@ impl CommandJobs<'_> {
     pub(crate) fn follow(&self, ended: EndedOrder<'_>) -> Result<ExitStatus> {
         let wait = self.lock_timeout.unwrap_or_default();
         self.with(|context| {
+            let mut before = None;
             loop {
                 let found = context.order_follow_ups(ended, wait)?;
                 let Some(OrderFollowUps { open, remarks }) = found else {
@@ -71,13 +72,19 @@ impl CommandJobs<'_> {
                 };
                 let status = match open {
                     Some(follow_ups) => self.follow_in(context, follow_ups)?,
-                    None => Some(ExitStatus::Success),
+                    None => Some(before.unwrap_or(ExitStatus::Success)),
                 };
                 // Else another `orch finish` was faster, and may have left nothing.
                 if let Some(status) = status {
+                    let has_succeeded = matches!(status.number(), 0 | 2);
+                    if before.is_none() && has_succeeded && remarks.is_any_held() {
+                        // A follow-up may have run what the others waited for.
+                        before = Some(status);
+                        continue;
+                    }
                     let is_incomplete = remarks.show(&context.notices);
                     return Ok(match status.number() {
-                        0 | 2 if is_incomplete => ExitStatus::Run(1),
+                        _ if has_succeeded && is_incomplete => ExitStatus::Run(1),
                         _ => status,
                     });
                 }
