@@ -22,7 +22,7 @@ use crate::record::journal::{OnError, RunRecord};
 use crate::record::results::{ClaimEnd, ResultClaim, RunCopy};
 use crate::run::evaluated::TurnState;
 use crate::run::resume::{EarlierRun, ResumedRun};
-use crate::run::workflow::WorkflowTurn;
+use crate::run::workflow::{EarlierTurns, WorkflowTurn};
 use crate::state::backend::Backend;
 use crate::state::lock::{LockError, held_by_other};
 use crate::state::results::{ResultName, StoredClaim};
@@ -139,12 +139,13 @@ impl Context {
         let Some(files) = self.fetch_from(&store, &order.run)? else {
             return Ok(None);
         };
-        let runs = OrderRuns::read(&self.project, claimed.last.as_ref().unwrap_or(&order.run))?;
+        let mut runs = OrderRuns::read(&self.project, claimed.last.as_ref().unwrap_or(&order.run))?;
         if retries_killed {
             claimed.runs.retain(|_, run| runs.has(run));
             claimed.killed.clear();
         }
         let mut workflow = runs.workflow(&self.project)?;
+        runs.forget_superseded(&mut workflow.earlier);
         let results = files.latest().results;
         let Unevaluated {
             turns,
@@ -294,6 +295,38 @@ impl OrderRuns {
         // The commit is that of the order.
         workflow.allows_changed_policies = true;
         Ok(workflow)
+    }
+
+    /// Forgets follow-ups that failed before a job of their stack succeeded.
+    fn forget_superseded(&mut self, earlier: &mut EarlierTurns) {
+        let [of_jobs, follow_ups @ ..] = &self.records[..] else {
+            return;
+        };
+        let begins = follow_ups.iter().map(|it| (&*it.header.run, it.header.at));
+        let begins: HashMap<&str, Timestamp> = begins.collect();
+        let ends = of_jobs.stacks.iter().map(|it| (&*it.path, it.ended_at));
+        let ends: HashMap<&str, Option<Timestamp>> = ends.collect();
+        let mut seen = HashSet::new();
+        for position in (0..of_jobs.turns.len()).rev() {
+            let turn = &earlier.turns[position];
+            let (path, stack) = (turn.path.clone(), turn.stack);
+            // A stack that is replaced has two turns.
+            if !seen.insert(path.clone()) || turn.state != TurnState::Finished {
+                continue;
+            }
+            let ended = ends.get(path.as_str()).copied().flatten();
+            let is_earlier = earlier.last(&path).is_some_and(|(_, last)| {
+                let has_failed = matches!(last.state, TurnState::Failed | TurnState::Stopped);
+                let began = begins.get(last.run()).copied();
+                has_failed && began.is_some() && began < ended
+            });
+            if is_earlier {
+                earlier.supersede(path, position);
+                if let Some(stack) = stack {
+                    self.rest.forget(stack);
+                }
+            }
+        }
     }
 
     fn has(&self, run: &str) -> bool {

@@ -268,6 +268,12 @@ impl ResumedRun {
         }
     }
 
+    /// Leaves out a stack that has succeeded since.
+    pub fn forget(&mut self, stack: StackIndex) {
+        self.undone.retain(|undone| *undone != stack);
+        self.succeeded.insert(stack);
+    }
+
     /// Returns how many stacks have not succeeded, including those that are left out.
     pub fn n_undone(&self) -> usize {
         self.undone.len()

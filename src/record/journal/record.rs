@@ -77,6 +77,14 @@ pub struct StackRecord {
     failures: Failures,
 }
 
+/// A success of a stack.
+pub(super) struct Success {
+    ended: EndedTurnRecord,
+    at: Timestamp,
+    turn: Option<u32>,
+    operation: Option<String>,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub enum StackState {
     LeftOut,
@@ -341,6 +349,36 @@ impl RunRecord {
         let mut entry = JournalEntry::new(at, Event::Added { stack, follows });
         entry.turn = turn;
         self.add(entry);
+    }
+
+    /// Returns the successes after a time.
+    pub(super) fn successes_after(&self, at: Timestamp) -> Vec<Success> {
+        let all = self.stacks.iter().filter_map(|stack| match &stack.state {
+            StackState::Ended(ended) if stack.state.is_success() => Some(Success {
+                ended: ended.clone(),
+                at: stack.ended_at.filter(|ended_at| *ended_at > at)?,
+                turn: stack.turn,
+                operation: stack.operation.clone(),
+            }),
+            _ => None,
+        });
+        all.collect()
+    }
+
+    /// Puts back successes that came after failures in a run that was added later.
+    pub(super) fn put_back(&mut self, successes: Vec<Success>) {
+        for success in successes {
+            let Some(position) = self.position(&success.ended.stack) else {
+                continue;
+            };
+            let stack = &mut self.stacks[position];
+            if stack.state.is_failure() && stack.ended_at < Some(success.at) {
+                stack.failures.turns.retain(|_, it| it.at > success.at);
+                (stack.turn, stack.operation) = (success.turn, success.operation);
+                stack.ended_at = Some(success.at);
+                stack.state = StackState::Ended(success.ended);
+            }
+        }
     }
 
     fn position(&self, stack: &str) -> Option<usize> {

@@ -44,6 +44,8 @@ impl WholeRun {
         for turn in &self.record.turns {
             *counts.entry(turn.stack.clone()).or_default() += 1;
         }
+        // A job may have run again after follow-ups.
+        let mut later = self.record.successes_after(header.at);
         let before = self.record.finished.take().or(self.last_end.take());
         for turn in turns_of(header) {
             let number = moved(&counts, &turn.stack, turn.turn);
@@ -53,12 +55,14 @@ impl WholeRun {
         for entry in entries {
             match (entry.event, &before) {
                 (Event::Finished(finished), Some(before)) => {
+                    self.record.put_back(std::mem::take(&mut later));
                     self.record.finished = Some(self.finished(&entry.at, before, &finished));
                 }
                 (Event::Finished(_), None) => {}
                 (event, _) => self.add_entry(run, JournalEntry { event, ..entry }),
             }
         }
+        self.record.put_back(later);
         self.last_end = before;
     }
 

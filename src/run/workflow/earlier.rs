@@ -94,6 +94,11 @@ impl EarlierTurns {
         Some((position, &self.turns[position]))
     }
 
+    /// Makes another turn of a stack its last one.
+    pub fn supersede(&mut self, stack: StackPath, position: usize) {
+        self.last.insert(stack, position);
+    }
+
     /// Treats the last, finished turn of a stack as killed: its effect is unknown.
     pub fn reopen(&mut self, stack: &StackPath) {
         let last = self.last.get(stack).copied();

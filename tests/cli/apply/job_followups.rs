@@ -286,6 +286,35 @@ fn finish_takes_a_run_whose_copy_is_in_the_store_as_sent() {
 }
 
 #[test]
+fn finish_runs_no_failed_follow_up_again_whose_job_has_succeeded_since() {
+    let repository = project();
+    let next = r#"
+package next
+trigger["web"] { input.stack.id == "/app" }
+trigger["db"] { input.stack.id == "/db"; input.run.state == "FAILED"; input.run.triggered_by == null }
+"#;
+    repository.write("/policies/next.rego", next);
+    repository.commit();
+    let stacks = "--match /db --match /cache --match /app";
+    let command = "--on-error stop --record=apply -- sh ../script";
+    let jobs = export(&repository, &format!("{stacks} {command}"));
+    done(&repository, &jobs["/cache"]);
+    breaks(&repository, "db", true);
+    fails(&repository, &jobs["/db"], 1, "");
+    fails(&repository, FINISH, 1, "/db: failed");
+    // The job succeeds later than the follow-up has failed, which holds nothing and is not run again.
+    breaks(&repository, "db", false);
+    for stack in ["/db", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    log(&repository);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), ["web next"]);
+    done(&repository, FINISH);
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
 fn finish_that_died_before_it_began_is_shown_and_can_be_retried() {
     let repository = project();
     let jobs = export_command(&repository);
