@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+/// What a policy asks for. Journals record it as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyOutput {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

@@ -64,6 +64,7 @@ pub trait Director {
 pub(super) struct TurnExecutor<'a, 'd> {
     pub(super) commands: Commands<'a>,
     pub(super) state: Option<Rc<RunState>>,
+    /// Shared with the task closure of the executor, which borrows it after this has given it back.
     pub(super) director: &'a RefCell<Option<&'d mut dyn Director>>,
     pub(super) following: &'a RefCell<Option<PolicyThread>>,
 }

@@ -68,7 +68,7 @@ pub struct EndedRecording {
 pub struct Concurrency {
     /// Whether another run may be in progress.
     pub is_allowed: bool,
-    /// Whether `--allow-concurrent` would allow that.
+    /// Whether `--allow-concurrent` would allow that: never beside runs of drivers.
     pub has_flag: bool,
 }
 
@@ -215,7 +215,8 @@ fn unread(error: &io::Error) -> io::Error {
     ))
 }
 
-/// Finds the runs; none if their folder is not a directory, because no run can be recorded there.
+/// Finds the runs; none if their folder is not a directory, because no run can be recorded there. If they cannot be
+/// listed, one of them may be in progress.
 fn runs(folder: &GuardedFolder) -> Result<Option<Runs>> {
     match Runs::find(folder.clone()) {
         Ok(runs) => Ok(Some(runs)),
@@ -245,7 +246,7 @@ fn check_alone(folder: &GuardedFolder, header: &Header, beside: Concurrency) -> 
     }
 }
 
-/// Refuses if another run has resumed the same one. Of the follow-ups of a work order, claims decide that.
+/// Refuses if another run has resumed the same one before this one had the lock: other work is left now. Of the follow-ups of a work order, claims decide that.
 fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<()> {
     if header.part_of.is_some() {
         return Ok(());

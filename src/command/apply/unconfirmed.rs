@@ -8,7 +8,7 @@ use super::Apply;
 use super::approve::listed;
 use super::policies::ApplyPolicies;
 use crate::context::Context;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::printable::command_line;
@@ -123,7 +123,7 @@ impl Apply<'_> {
         planned.saved.environment = Some(environment);
         let file = folder.join(FILE);
         let (saved, plans) = (&planned.saved, &planned.plans);
-        saved.write(&file, plans).map_err(Error::external)?;
+        saved.write(&file, plans)?;
         let context = &planned.context;
         let is_at_root = context.directory.is_root();
         let near = file

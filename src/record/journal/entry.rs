@@ -1,7 +1,7 @@
 //! The lines of a journal after the header: one for each transition.
 //!
-//! They have their own types, so that changes elsewhere in `orch` cannot silently change the format. A later `orch`
-//! may add words and kinds within the format. These are preserved, and are no damage.
+//! They have their own types but for [`PolicyOutput`], so that changes elsewhere in `orch` cannot silently change the
+//! format. A later `orch` may add words and kinds within the format. These are preserved, and are no damage.
 
 use jiff::Timestamp;
 use serde::de::Error as _;

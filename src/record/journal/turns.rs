@@ -20,7 +20,7 @@ pub struct TurnRecord {
     pub started_after: Option<usize>,
     /// How many turns had ended before it did.
     pub ended_after: Option<usize>,
-    /// How it ended, if it has.
+    /// How it ended, if it has: never a state before the end.
     pub outcome: Option<TurnState>,
 }
 
@@ -130,7 +130,14 @@ impl TurnState {
 
     /// Returns whether policies are asked after such a result.
     pub fn is_asked_about(self) -> bool {
-        !matches!(self, TurnState::Unconfirmed | TurnState::Skipped)
+        matches!(
+            self,
+            TurnState::Finished
+                | TurnState::Failed
+                | TurnState::Stopped
+                | TurnState::Discarded
+                | TurnState::Canceled
+        )
     }
 
     pub(super) fn of(ended: &EndedTurnRecord, is_stopped: bool) -> Self {

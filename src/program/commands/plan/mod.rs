@@ -388,7 +388,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         None => None,
     };
     if let Some(file) = &file {
-        archive::check_target(file).map_err(anyhow::Error::new)?;
+        archive::check_target(file)?;
     }
     let policies = args.policies.saved();
     let request = PlanningRequest {
@@ -440,9 +440,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         let mut saved = planned.saved;
         saved.allow_destroy = args.allow_destroy;
         saved.environment = Some(context.environment_of(&saved));
-        saved
-            .write(file, &planned.plans)
-            .map_err(anyhow::Error::new)?;
+        saved.write(file, &planned.plans)?;
     }
     Ok(match outlook {
         _ if has_failed || has_failed_policies => ExitStatus::Run(1),

@@ -12,6 +12,7 @@ use crate::project::tool_options::{TERRAGRUNT, TOOLS, is_switched_off, option, p
 use crate::project::tool_use::added_words;
 use crate::source::Span;
 
+/// How a command is recorded in the state. Journals and work orders record the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {

@@ -39,7 +39,14 @@ impl Removal {
         let is_doubt =
             |why: &String| why.starts_with("it looks moved") || why.contains(" has it at commit ");
         let is_doubtful = self.blocked.iter().flatten().all(is_doubt);
-        let unproven = if is_doubtful { "doubtful" } else { "unproven" };
+        // Another clone may have the commit.
+        let is_elsewhere = |why: &String| why.ends_with(" is not in this clone");
+        let is_unknown = self.blocked.iter().flatten().all(is_elsewhere);
+        let unproven = match (is_doubtful, is_unknown) {
+            (true, _) => "doubtful",
+            (false, true) => "unknown",
+            (false, false) => "unproven",
+        };
         let unproven = || BTreeSet::from([unproven.to_owned()]);
         Expected {
             action: action.unwrap_or("no-op"),
