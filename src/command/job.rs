@@ -30,7 +30,7 @@ use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
-use crate::state::document::OrderJob;
+use crate::state::document::{Entry, OrderJob};
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
 use crate::state::results::LatestAttempts;
@@ -278,15 +278,27 @@ impl Context {
         let taken = jobs.filter(|job| busy.contains(&job.id));
         let taken: BTreeSet<usize> = taken.flat_map(|job| job.turns).collect();
         let pairs = EntryIndex::new(&self.project.stacks, &document);
-        let was_done = match shared {
-            Some(_) => BTreeSet::new(),
-            // Once the lock is free, the state does not show which runs were jobs of the order.
-            None => self.turns_done(order)?,
+        let entry = |turn: &OrderedTurn| {
+            let key = pairs.key(self.project.stacks.find(&turn.stack)?)?;
+            document.stacks.get(key)
         };
+        let is_in_order = |entry: &Entry| {
+            let run = entry.last.as_ref().and_then(|last| last.run.as_ref());
+            let mut order = shared.zip(run).into_iter();
+            order.any(|(it, run)| it.runs.contains(run))
+        };
+        // Once the lock has been free, the state does not show which runs were jobs of the order.
+        let may_be_done = |turn: &OrderedTurn| {
+            entry(turn).is_some_and(|entry| {
+                let applied = entry.applied.as_ref();
+                let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
+                is_of_commit && entry.has_succeeded() && !is_in_order(entry)
+            })
+        };
+        let open = (0..order.turns.len()).filter(|&turn| may_be_done(&order.turns[turn]));
+        let was_done = self.turns_done(order, &open.collect())?;
         let state = |position: usize, turn: &OrderedTurn| {
-            let stack = self.project.stacks.find(&turn.stack);
-            let key = stack.and_then(|stack| pairs.key(stack));
-            let Some(entry) = key.and_then(|key| document.stacks.get(key)) else {
+            let Some(entry) = entry(turn) else {
                 return match recorded {
                     RecordKind::Destroy => TurnProgress::Done,
                     _ => TurnProgress::Left,
@@ -299,10 +311,7 @@ impl Context {
                     TurnProgress::Failed
                 };
             }
-            let run = entry.last.as_ref().and_then(|last| last.run.as_ref());
-            let in_order = shared
-                .zip(run)
-                .is_some_and(|(it, run)| it.runs.contains(run));
+            let in_order = is_in_order(entry);
             let is_done = match recorded {
                 RecordKind::Destroy => false,
                 _ => entry.has_succeeded() && (in_order || was_done.contains(&position)),
@@ -461,13 +470,15 @@ impl Context {
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
     }
 
-    /// Returns the turns whose latest result is a success.
-    fn turns_done(&self, order: &WorkOrder) -> Result<BTreeSet<usize>> {
+    /// Returns those of some turns whose latest result is a success.
+    fn turns_done(&self, order: &WorkOrder, turns: &BTreeSet<usize>) -> Result<BTreeSet<usize>> {
+        if turns.is_empty() {
+            return Ok(BTreeSet::new());
+        }
         let mut states = vec![TurnProgress::Left; order.turns.len()];
-        let all: BTreeSet<usize> = (0..states.len()).collect();
-        self.add_results(order, &all, &mut states)?;
-        let is_done = |turn: &usize| states[*turn] == TurnProgress::Done;
-        Ok(all.into_iter().filter(is_done).collect())
+        self.add_results(order, turns, &mut states)?;
+        let is_done = |turn: &&usize| states[**turn] == TurnProgress::Done;
+        Ok(turns.iter().filter(is_done).copied().collect())
     }
 
     /// Sets the states of some turns by their latest results.
