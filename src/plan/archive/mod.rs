@@ -137,7 +137,7 @@ pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<CopiedCo
 /// Why an archive, or an entry of it, was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveReadError {
-    /// Not an archive that [`write()`](super::write()) writes: damaged, or from another program.
+    /// Not an archive that [`write()`] writes: damaged, or from another program.
     #[error("`{file}` {problem}")]
     Refused { file: String, problem: String },
     #[error("failed to read `{file}`: {error}")]
