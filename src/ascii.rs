@@ -2,9 +2,11 @@
 
 /// Returns bytes in lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    let digits = digits.map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default());
-    digits.collect()
+    digits.map(|digit| DIGITS[usize::from(digit)]).collect()
 }
 
 /// Returns the byte that the first two hexadecimal digits are, and the rest.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::ascii::hex;
 use crate::context::{Context, FoundMove, MARK_ROOT, follow_all};
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
@@ -77,9 +78,9 @@ impl Context {
         command: &ExportedCommand,
         selection: &Selection,
     ) -> Result<Export> {
-        let is_recorded = self.records(&command.words, &options.settings)?.is_some();
-        self.check_jobs(options, is_recorded)?;
         let kind = self.recognized(&command.words, &options.settings)?;
+        let is_recorded = self.is_recorded(kind);
+        self.check_jobs(options, is_recorded)?;
         let is_followed = kind == Some(RecordKind::Apply)
             && !command.is_reverse
             && self.project.settings.policies.run != PolicyRun::Off;
@@ -440,8 +441,5 @@ pub fn sha256_of(file: &Path) -> Result<String> {
             length => hasher.update(&buffer[..length]),
         }
     }
-    let digest = hasher.finalize();
-    Ok(digest.iter().fold(String::new(), |digits, byte| {
-        digits + &format!("{byte:02x}")
-    }))
+    Ok(hex(&hasher.finalize()))
 }

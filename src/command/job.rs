@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
 use super::run::{RunJob, patterns, records_of};
+use crate::ascii::hex;
 use crate::change::EntryIndex;
 use crate::context::{Context, from_lock, from_read, from_store, state_config};
 use crate::error::{Error, ErrorContext as _, Result};
@@ -58,8 +59,7 @@ pub fn find<'o>(order: &'o WorkOrder, id: &str) -> Result<&'o OrderedJob> {
 /// Returns the code of the lock of a work order: all its jobs know it, and no one who lacks the secret.
 pub fn code(order: &WorkOrder, secret: &str) -> String {
     let digest = Sha256::digest(format!("{}\0{secret}", order.id()));
-    let digits = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
-    digits.collect()
+    hex(&digest[..16])
 }
 
 /// Returns a job for the lock of its work order.
@@ -216,11 +216,14 @@ impl Context {
         words: &[OsString],
         settings: &RunSettings,
     ) -> Result<Option<RecordKind>> {
-        if self.project.settings.state.is_none() {
-            return Ok(None);
-        }
         let kind = self.recognized(words, settings)?;
-        Ok(kind.filter(|kind| *kind != RecordKind::Never))
+        Ok(kind.filter(|kind| self.is_recorded(Some(*kind))))
+    }
+
+    /// Returns whether the state records a command of this kind.
+    pub(super) fn is_recorded(&self, kind: Option<RecordKind>) -> bool {
+        let has_state = self.project.settings.state.is_some();
+        has_state && kind.is_some_and(|kind| kind != RecordKind::Never)
     }
 
     /// Returns what a command does, if a flag or a pattern says so.

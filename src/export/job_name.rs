@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::ascii::hex;
+
 /// The longest readable part of a name. All names of a pipeline count for the size of its file.
 const LONGEST_SLUG: usize = 24;
 
@@ -20,10 +22,7 @@ impl JobNames {
     /// Returns the name of a job: the readable part of a key that no other job has, and a hash of it.
     pub(super) fn name(&mut self, key: &str) -> String {
         let slug = slug(key);
-        let hash = Sha256::digest(key);
-        let hash = hash.iter().fold(String::new(), |digits, byte| {
-            digits + &format!("{byte:02x}")
-        });
+        let hash = hex(&Sha256::digest(key));
         let mut names = (DIGITS..=hash.len()).map(|digits| format!("{slug}-{}", &hash[..digits]));
         let free = names.find(|name| !self.taken.contains(name));
         let name = free.expect("no two keys have the same hash");

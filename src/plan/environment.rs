@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use crate::ascii::hex;
 use crate::driver::{Driver, Tool, selected_workspace};
 use crate::path::StackPath;
 use crate::plan::commands::{DATA, WORKSPACE, usual_data};
@@ -311,9 +312,7 @@ impl Digester<'_, '_> {
             Some(root) if root.len() > 1 => value.replace(root, "${root}"),
             _ => value.to_owned(),
         });
-        let hash = hasher.finalize();
-        let digits = hash.iter().map(|byte| format!("{byte:02x}"));
-        (name.to_owned(), digits.take(16).collect())
+        (name.to_owned(), hex(&hasher.finalize()[..16]))
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::ascii::hex;
 use crate::path::StackPath;
 use crate::printable::first_of;
 use crate::project::stack::{StackIndex, Stacks};
@@ -66,13 +67,11 @@ pub fn outputs_digest(outputs: &BTreeMap<String, String>) -> String {
         .flat_map(|(name, value)| [name, value])
         .map(String::as_bytes)
         .collect();
-    hex(DigestSum::single(b'o', &parts))
+    digits(DigestSum::single(b'o', &parts))
 }
 
-fn hex(sum: DigestSum) -> String {
-    let bytes = sum.to_bytes();
-    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-    digits.take(16).collect()
+fn digits(sum: DigestSum) -> String {
+    hex(&sum.to_bytes()[..16])
 }
 
 impl Upstream {
@@ -113,7 +112,7 @@ impl Upstream {
 
     /// Returns the combined digest of the outputs that a stack is applied with.
     pub fn of(&mut self, stack: StackIndex) -> String {
-        hex(self.sum(stack))
+        digits(self.sum(stack))
     }
 
     fn sum(&mut self, stack: StackIndex) -> DigestSum {
@@ -155,7 +154,7 @@ impl Upstream {
                 sum.add(self.single(node, other));
             }
         }
-        hex(sum)
+        digits(sum)
     }
 
     pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {

@@ -88,10 +88,11 @@ impl Recording {
                 return Err(no_lock(why, beside));
             }
             Err(why) => {
-                warn_of_no_record(notices, &why, true);
+                begin_without_record(notices, header, why, true)?;
                 return Ok(recording);
             }
         };
+        let mut killed_before = None;
         let unlocked = match ProjectLock::lock(&folder, &LockHolder::of(header)) {
             Ok(Locking::Ours { lock, killed }) => {
                 recording.lock = Some(lock);
@@ -100,10 +101,7 @@ impl Recording {
                 }
                 check_resumed_once(&folder, header)?;
                 let killed = killed.filter(|killed| header.resumes.as_ref() != Some(&killed.run));
-                let killed = killed.filter(|killed| is_unfinished(&folder, killed));
-                if let Some(killed) = &killed {
-                    note_killed(notices, killed);
-                }
+                killed_before = killed.filter(|killed| is_unfinished(&folder, killed));
                 None
             }
             Ok(Locking::Held(_)) if allow_concurrent => {
@@ -118,7 +116,11 @@ impl Recording {
             Ok(Locking::Unopened(why)) => return Err(no_lock(why, beside)),
             Err(why) => Some(why),
         };
-        match (Journal::create(&folder, header), unlocked) {
+        let created = Journal::create(&folder, header);
+        if let Some(killed) = &killed_before {
+            note_killed(notices, killed);
+        }
+        match (created, unlocked) {
             (Ok(journal), unlocked) => {
                 recording.journal = Some(journal);
                 if let Some(why) = unlocked {
@@ -127,7 +129,9 @@ impl Recording {
                 }
                 prune(folder, &header.run, notices);
             }
-            (Err(why), unlocked) => warn_of_no_record(notices, &why, unlocked.is_some()),
+            (Err(why), unlocked) => {
+                begin_without_record(notices, header, why, unlocked.is_some())?;
+            }
         }
         Ok(recording)
     }
@@ -235,8 +239,8 @@ fn check_alone(folder: &GuardedFolder, header: &Header, beside: Concurrency) -> 
     match runs.in_progress() {
         None => Ok(()),
         Some((run, Liveness::Unknown)) => {
-            let way = beside.or_beside();
-            Err(perhaps_alive(run).hint(format!("if it has ended, remove `.orch/runs/{run}`{way}")))
+            let hint = format!("if it has ended, remove `.orch/runs/{run}`");
+            Err(may_be_alive_error(run).hint(beside.hint(&hint, ',')))
         }
         Some((other, _)) => {
             let other = runs.brief(other).ok();
@@ -254,7 +258,7 @@ fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<()> {
     let Some((run, runs)) = header.resumes.as_ref().zip(runs(folder)?) else {
         return Ok(());
     };
-    match runs.resumed_by(run).map_err(unread_later)? {
+    match runs.resumed_by(run).map_err(unread_later_error)? {
         None => Ok(()),
         Some(by) => Err(
             Error::refused(format!("run {by} has just resumed run {run}")).hint(format!(
@@ -265,31 +269,29 @@ fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<()> {
 }
 
 impl Concurrency {
-    /// Returns the end of a hint that names the flag, if it would help.
-    fn or_beside(self) -> &'static str {
-        if self.has_flag {
-            ", or run at the same time with `--allow-concurrent`"
-        } else {
-            ""
+    /// Returns a hint that ends with the flag, if it would help.
+    fn hint(self, hint: &str, separator: char) -> String {
+        let beside = "or run at the same time with `--allow-concurrent`";
+        match self.has_flag {
+            true => format!("{hint}{separator} {beside}"),
+            false => hint.to_owned(),
         }
     }
 }
 
 fn no_lock(why: Unusable, beside: Concurrency) -> Error {
-    Error::described("another run may hold the lock", why).hint(format!(
-        "make `.orch` and its files readable and writable{}",
-        beside.or_beside()
-    ))
+    let hint = "make `.orch` and its files readable and writable";
+    Error::described("another run may hold the lock", why).hint(beside.hint(hint, ','))
 }
 
-pub(super) fn perhaps_alive(run: &str) -> Error {
+pub(super) fn may_be_alive_error(run: &str) -> Error {
     Error::refused(format!(
         "run {run} may still be in progress: neither its journal nor its process shows that it has ended"
     ))
 }
 
 /// Returns the error of a later run that cannot be read, and may have resumed the same one.
-pub(super) fn unread_later(unread: UnreadRun) -> Error {
+pub(super) fn unread_later_error(unread: UnreadRun) -> Error {
     let hint = format!(
         "it may have resumed the run: make its journal readable, or remove `.orch/runs/{}` if it did not",
         unread.run
@@ -304,7 +306,7 @@ fn held(
     header: &Header,
     beside: Concurrency,
 ) -> Error {
-    let wait = format!("wait until it has ended{}", beside.or_beside());
+    let wait = beside.hint("wait until it has ended", ',');
     let Some(holder) = holder else {
         return Error::refused("another run is in progress in this project; its id is unknown")
             .hint(wait);
@@ -317,11 +319,11 @@ fn held(
     });
     if let Some(record) = killed {
         let hint = match holder.purpose {
-            None => format!(
-                "wait until it has ended, then run `orch run --resume {}`{}",
-                holder.run,
-                beside.or_beside().replacen(',', ";", 1)
-            ),
+            None => {
+                let run = &holder.run;
+                let hint = format!("wait until it has ended, then run `orch run --resume {run}`");
+                beside.hint(&hint, ';')
+            }
             Some(_) => wait,
         };
         return Error::refused(format!(
@@ -381,7 +383,18 @@ fn warn(notices: &Notices, warning: String) {
     );
 }
 
-fn warn_of_no_record(notices: &Notices, why: &Unusable, is_unlocked: bool) {
+/// Warns that a run is not recorded. Refuses the follow-ups of a work order, which would look as if they had never begun
+/// and would run again.
+fn begin_without_record(
+    notices: &Notices,
+    header: &Header,
+    why: Unusable,
+    is_unlocked: bool,
+) -> Result<()> {
+    if header.part_of.is_some() && header.resumes.is_some() {
+        let hint = "make `.orch` and its files writable, and run `orch finish` again";
+        return Err(Error::described("follow-ups cannot be recorded", why).hint(hint));
+    }
     let unprotected = if is_unlocked {
         format!(", and {UNPROTECTED}")
     } else {
@@ -389,6 +402,7 @@ fn warn_of_no_record(notices: &Notices, why: &Unusable, is_unlocked: bool) {
     };
     let warning = format!("this run is not recorded: {why}; it cannot be resumed{unprotected}");
     warn(notices, warning);
+    Ok(())
 }
 
 /// Notes that the previous run was killed, and how to continue it.

@@ -27,7 +27,7 @@ use crate::record::journal::{
     UncommittedFile,
 };
 use crate::run::order::{Direction, RunOrder};
-use crate::run::recording::{APPLY_IS_LEFT, perhaps_alive, unread_later};
+use crate::run::recording::{APPLY_IS_LEFT, may_be_alive_error, unread_later_error};
 use crate::selection::graph::{Graph, digest};
 use crate::selection::reference::References;
 use crate::selection::select::Selection;
@@ -135,7 +135,7 @@ fn no_runs() -> Error {
 /// Reads the latest run that resumed this one, or this one itself.
 fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord> {
     let mut run = named;
-    while let Some(next) = runs.resumed_by(run).map_err(unread_later)? {
+    while let Some(next) = runs.resumed_by(run).map_err(unread_later_error)? {
         run = next;
     }
     ended(runs, run, may_be_alive)
@@ -156,7 +156,7 @@ fn ended(runs: &Runs, run: &str, may_be_alive: bool) -> Result<RunRecord> {
         error => unreadable(run, error),
     })?;
     if liveness == Liveness::Unknown && !may_be_alive {
-        return Err(perhaps_alive(run).hint("if it has ended, add `--allow-concurrent`"));
+        return Err(may_be_alive_error(run).hint("if it has ended, add `--allow-concurrent`"));
     }
     Ok(record)
 }

@@ -31,6 +31,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::read::Archive;
 pub use self::write::{check_target, write};
+use crate::ascii::hex;
 use crate::context::PLAN_MARK;
 use crate::printable::printable;
 
@@ -127,10 +128,7 @@ pub(super) fn copy(from: &mut impl Read, to: &mut impl Write) -> Result<CopiedCo
         to.write_all(&buffer[..read]).map_err(CopyError::Write)?;
         size += read as u64;
     }
-    let digest = hasher.finalize();
-    let sha256 = digest.iter().fold(String::new(), |digits, byte| {
-        digits + &format!("{byte:02x}")
-    });
+    let sha256 = hex(&hasher.finalize());
     Ok(CopiedContent { size, sha256 })
 }
 

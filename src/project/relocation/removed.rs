@@ -41,13 +41,13 @@ pub struct RemovedBlock {
 impl RemovedBlock {
     /// Returns whether another block is equal, at any place.
     pub fn says_the_same(&self, other: &RemovedBlock) -> bool {
-        fn said(block: &RemovedBlock) -> impl PartialEq {
+        fn content(block: &RemovedBlock) -> impl PartialEq {
             let stack = block.prevent_destroy.as_ref().map(|rule| rule.value);
             let resources = block.prevent_resource_destroy.as_ref();
             let resources = resources.map(|rule| &rule.value);
             (&block.from.value, block.destroy, stack, resources)
         }
-        said(self) == said(other)
+        content(self) == content(other)
     }
 }
 

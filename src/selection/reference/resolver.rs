@@ -39,7 +39,7 @@ pub(super) fn resolve(
         ];
         for (kind, entries) in attributes {
             for entry in entries {
-                resolver.resolve(Written {
+                resolver.resolve(DeclaredReference {
                     from: index,
                     stack,
                     kind,
@@ -84,14 +84,14 @@ struct ReferenceResolver<'a> {
 
 /// An entry of `after` or the like, and the stack that declares it.
 #[derive(Clone, Copy)]
-struct Written<'w> {
+struct DeclaredReference<'w> {
     from: StackIndex,
     stack: &'w Stack,
     kind: ReferenceKind,
     entry: &'w Spanned<String>,
 }
 
-impl Written<'_> {
+impl DeclaredReference<'_> {
     fn reference(&self, target: ReferenceTarget, output: Option<String>) -> Reference {
         Reference {
             from: self.from,
@@ -116,7 +116,7 @@ fn one_or(
 }
 
 impl ReferenceResolver<'_> {
-    fn resolve(&mut self, written: Written<'_>) {
+    fn resolve(&mut self, written: DeclaredReference<'_>) {
         if let Some(target) = self.target(written) {
             self.references.list.push(written.reference(target, None));
         }
@@ -128,7 +128,7 @@ impl ReferenceResolver<'_> {
         let span = trigger.span;
         let value = trigger.value.reference.clone();
         let kind = ReferenceKind::ReplaceTriggeredBy;
-        let written = Written {
+        let written = DeclaredReference {
             from,
             stack,
             kind,
@@ -178,15 +178,15 @@ impl ReferenceResolver<'_> {
         }
     }
 
-    fn target(&mut self, written: Written<'_>) -> Option<ReferenceTarget> {
+    fn target(&mut self, written: DeclaredReference<'_>) -> Option<ReferenceTarget> {
         match written.entry.value.strip_prefix("tag:") {
             Some(filter) => self.tag(filter, written),
             None => self.path(written),
         }
     }
 
-    fn tag(&mut self, filter: &str, written: Written<'_>) -> Option<ReferenceTarget> {
-        let Written {
+    fn tag(&mut self, filter: &str, written: DeclaredReference<'_>) -> Option<ReferenceTarget> {
+        let DeclaredReference {
             from, kind, entry, ..
         } = written;
         let has_empty = filter.split([',', ':']).any(str::is_empty);
@@ -245,8 +245,8 @@ impl ReferenceResolver<'_> {
         target
     }
 
-    fn path(&mut self, written: Written<'_>) -> Option<ReferenceTarget> {
-        let Written { stack, entry, .. } = written;
+    fn path(&mut self, written: DeclaredReference<'_>) -> Option<ReferenceTarget> {
+        let DeclaredReference { stack, entry, .. } = written;
         let (named, key) = self.split_key(stack, &entry.value);
         let Ok(path) = stack.path.directory().resolve(named) else {
             let diagnostic = Diagnostic::outside_project(&entry.value, entry.span);
@@ -289,7 +289,7 @@ impl ReferenceResolver<'_> {
     /// Resolves a directory followed by a key in brackets.
     fn instances(
         &mut self,
-        written: Written<'_>,
+        written: DeclaredReference<'_>,
         directory: ProjectPath,
         key: &KeyFilter,
     ) -> Option<ReferenceTarget> {
@@ -320,7 +320,7 @@ impl ReferenceResolver<'_> {
     /// `None` if no other is left.
     fn others_beside(
         &self,
-        written: Written<'_>,
+        written: DeclaredReference<'_>,
         directory: ProjectPath,
     ) -> Option<ReferenceTarget> {
         let here = self.project.stacks.at(directory.as_str());
@@ -332,10 +332,10 @@ impl ReferenceResolver<'_> {
     /// Resolves a directory that contains the declaring stack or is its own.
     fn enclosing(
         &mut self,
-        written: Written<'_>,
+        written: DeclaredReference<'_>,
         directory: ProjectPath,
     ) -> Option<ReferenceTarget> {
-        let Written { stack, kind, .. } = written;
+        let DeclaredReference { stack, kind, .. } = written;
         if directory == *stack.path.directory() {
             if stack.path.key().is_some() {
                 return self.others_beside(written, directory);
@@ -380,13 +380,13 @@ impl ReferenceResolver<'_> {
     /// Reports a path that names no other stack, and remembers it.
     fn dangling(
         &mut self,
-        written: Written<'_>,
+        written: DeclaredReference<'_>,
         path: &ProjectPath,
         key: Option<&KeyFilter>,
         label: &str,
         candidates: Option<&mut dyn Iterator<Item = &str>>,
     ) {
-        let Written { kind, entry, .. } = written;
+        let DeclaredReference { kind, entry, .. } = written;
         let mut diagnostic = dangling::names_nothing(self.project, kind, entry, label);
         self.references.dangling.push(Dangling {
             path: path.clone(),

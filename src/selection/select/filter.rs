@@ -112,7 +112,7 @@ impl Obstacle {
 }
 
 /// What a filter says of a stack: reasons, or why it does not pass.
-type Checked = Result<Vec<SelectionReason>, Obstacle>;
+type FilterResult = Result<Vec<SelectionReason>, Obstacle>;
 
 impl Query {
     /// Returns a query for all stacks at or below a directory.
@@ -137,7 +137,7 @@ impl Query {
         &'a self,
         index: StackIndex,
         stack: &'a Stack,
-    ) -> impl Iterator<Item = Checked> + 'a {
+    ) -> impl Iterator<Item = FilterResult> + 'a {
         let checks = [
             Self::check_changed,
             Self::check_released,
@@ -175,7 +175,7 @@ impl Query {
         exclude.any(|filter| filter.matches(&stack.path))
     }
 
-    fn check_changed(&self, index: StackIndex, _: &Stack) -> Checked {
+    fn check_changed(&self, index: StackIndex, _: &Stack) -> FilterResult {
         let Some(changes) = &self.changed else {
             return Ok(Vec::new());
         };
@@ -192,7 +192,7 @@ impl Query {
         Ok(reasons)
     }
 
-    fn check_released(&self, index: StackIndex, _: &Stack) -> Checked {
+    fn check_released(&self, index: StackIndex, _: &Stack) -> FilterResult {
         let Some(query) = &self.released else {
             return Ok(Vec::new());
         };
@@ -204,7 +204,7 @@ impl Query {
         }
     }
 
-    fn check_applied(&self, index: StackIndex, _: &Stack) -> Checked {
+    fn check_applied(&self, index: StackIndex, _: &Stack) -> FilterResult {
         let Some((status, recorded)) = self.status(index) else {
             return Ok(Vec::new());
         };
@@ -215,7 +215,7 @@ impl Query {
         }
     }
 
-    fn check_status(&self, index: StackIndex, _: &Stack) -> Checked {
+    fn check_status(&self, index: StackIndex, _: &Stack) -> FilterResult {
         let Some((status, recorded)) = self.status(index) else {
             return Ok(Vec::new());
         };
@@ -311,7 +311,7 @@ impl Query {
         }
     }
 
-    fn check_directory(&self, _: StackIndex, stack: &Stack) -> Checked {
+    fn check_directory(&self, _: StackIndex, stack: &Stack) -> FilterResult {
         let directory = self.directory.clone();
         if self.has_in_scope(&stack.path) {
             Ok(vec![SelectionReason::Directory(directory, self.scope)])
@@ -320,7 +320,7 @@ impl Query {
         }
     }
 
-    fn check_globs(&self, _: StackIndex, stack: &Stack) -> Checked {
+    fn check_globs(&self, _: StackIndex, stack: &Stack) -> FilterResult {
         if self.globs.is_empty() {
             return Ok(Vec::new());
         }
@@ -331,7 +331,7 @@ impl Query {
         }
     }
 
-    fn check_named(&self, index: StackIndex, _: &Stack) -> Checked {
+    fn check_named(&self, index: StackIndex, _: &Stack) -> FilterResult {
         let Some(named) = &self.named else {
             return Ok(Vec::new());
         };
@@ -342,7 +342,7 @@ impl Query {
         }
     }
 
-    fn check_tags(&self, _: StackIndex, stack: &Stack) -> Checked {
+    fn check_tags(&self, _: StackIndex, stack: &Stack) -> FilterResult {
         if self.tags.is_empty() {
             return Ok(Vec::new());
         }
@@ -353,7 +353,7 @@ impl Query {
         }
     }
 
-    fn check_no_tags(&self, _: StackIndex, stack: &Stack) -> Checked {
+    fn check_no_tags(&self, _: StackIndex, stack: &Stack) -> FilterResult {
         let carried = self.no_tags.iter().filter(|tag| stack.has_tag(tag));
         let carried: Vec<String> = carried.cloned().collect();
         if carried.is_empty() {
@@ -363,7 +363,7 @@ impl Query {
         }
     }
 
-    fn check_exclude(&self, _: StackIndex, stack: &Stack) -> Checked {
+    fn check_exclude(&self, _: StackIndex, stack: &Stack) -> FilterResult {
         let meaning = self.exclude.iter().filter(|it| it.matches(&stack.path));
         let meaning: Vec<String> = meaning.map(|filter| filter.written.clone()).collect();
         if meaning.is_empty() {
