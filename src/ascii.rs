@@ -9,7 +9,7 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.map(|digit| DIGITS[usize::from(digit)]).collect()
 }
 
-/// Returns the byte that the first two hexadecimal digits are, and the rest.
+/// Parses two hexadecimal digits. Returns the byte and the rest of the text.
 pub(crate) fn from_hex(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, rest) = text.split_at_checked(2)?;
     let digit = |at: usize| char::from(digits[at]).to_digit(16);
@@ -17,8 +17,8 @@ pub(crate) fn from_hex(text: &[u8]) -> Option<(u8, &[u8])> {
     Some((byte, rest))
 }
 
-/// Returns a text as a part of a query.
-pub(crate) fn query_encoded(text: &str) -> String {
+/// Percent-encodes a text for the query of a URL. A space becomes `+`.
+pub(crate) fn encode_query(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {
@@ -32,8 +32,8 @@ pub(crate) fn query_encoded(text: &str) -> String {
     encoded
 }
 
-/// Returns what a part of a query stands for; `None` if a `%` in it is not followed by two hexadecimal digits.
-pub(crate) fn query_decoded(text: &str) -> Option<Vec<u8>> {
+/// Decodes percent-encoding and `+`. Returns `None` if a `%` is not followed by two hexadecimal digits.
+pub(crate) fn decode_query(text: &str) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -121,7 +121,7 @@ impl Context {
         let export = self.export(options, order, &durations)?;
         if options.workers.is_some() && !is_recorded {
             self.notices.warning(
-                "workers will refuse this command: they share stacks by the state, which does not record it",
+                "workers will refuse this command: they share work through the state, and the state does not record this command",
             );
         }
         Ok(export)
@@ -196,24 +196,24 @@ impl Context {
         self.export(options, order, &past_applies(&self.project.root))
     }
 
-    /// Returns a work order without turns.
-    /// Refuses a command whose jobs could not run, or could fail without a failed pipeline.
+    /// Refuses jobs that can't run, and jobs whose failures would not fail the pipeline.
     fn check_jobs(&self, options: &ExportOptions, is_recorded: bool) -> Result<()> {
         let asks = |kind: RecordKind| kind != RecordKind::Never;
         if options.settings.recording.is_some_and(asks) && !is_recorded {
             let why = "`--record` was given, and this project keeps no state";
             return Err(Error::refused(why).hint("see `orch help state`"));
         }
-        // Only the last target fails, by the results.
-        let is_late =
+        // Failed jobs don't fail their targets in this mode. The last target fails, after it reads the results.
+        let only_last_fails =
             options.engine == Engine::Make && options.settings.on_error() != OnError::Stop;
-        if is_late && !self.has_results() {
+        if only_last_fails && !self.has_results() {
             let why = "nothing marks the root of this project, so `make` would not see failed jobs";
             return Err(Error::refused(why).hint(MARK_ROOT));
         }
         Ok(())
     }
 
+    /// Returns a work order without turns.
     fn draft(
         &self,
         options: &ExportOptions,
@@ -279,7 +279,7 @@ impl Context {
         let has_results = engine != Engine::Make && self.hands_results_on()?;
         order.policies.take_if(|_| self.project.policies.is_empty());
         if engine == Engine::Gitlab && has_results && order.policies.is_some() {
-            return Err(unrepeatable(&order.task));
+            return Err(repeated_follow_ups(&order.task));
         }
         let shape = Shape {
             engine,
@@ -347,7 +347,7 @@ impl Context {
         are_durations_known: bool,
         can_share: bool,
     ) {
-        // What is wanted of jobs.
+        // Jobs may take 30% longer than workers before the user is told.
         if graph.takes <= graph.with_workers * 13 / 10 {
             return;
         }
@@ -404,8 +404,8 @@ fn plain<'t>(what: &str, text: &'t str) -> Result<&'t str> {
     Ok(text)
 }
 
-/// Returns the error that an engine would run the follow-ups of policies again.
-fn unrepeatable(task: &OrderedTask) -> Error {
+/// Returns the error that a retry on GitLab would repeat follow-ups.
+fn repeated_follow_ups(task: &OrderedTask) -> Error {
     let off = match task {
         OrderedTask::Command { .. } => "set `run = \"off\"` in `config { policies {} }`",
         OrderedTask::Plan { .. } => "make the plan with `--policies=off`",

@@ -290,7 +290,7 @@ impl Context {
             let mut order = shared.zip(run).into_iter();
             order.any(|(it, run)| it.runs.contains(run))
         };
-        // Once the lock has been free, the state does not show which runs were jobs of the order.
+        // After the lock was released, the state no longer shows which runs were jobs of this order.
         let may_be_done = |turn: &OrderedTurn| {
             entry(turn).is_some_and(|entry| {
                 let applied = entry.applied.as_ref();
@@ -299,7 +299,7 @@ impl Context {
             })
         };
         let open = (0..order.turns.len()).filter(|&turn| may_be_done(&order.turns[turn]));
-        let was_done = self.turns_done(order, &open.collect())?;
+        let was_done = self.succeeded_turns(order, &open.collect())?;
         let state = |position: usize, turn: &OrderedTurn| {
             let Some(entry) = entry(turn) else {
                 return match recorded {
@@ -339,7 +339,7 @@ impl Context {
         })
     }
 
-    /// Refuses another commit than that of a work order, and other stacks or another order of them.
+    /// Refuses if HEAD is not the commit of the work order, or the stacks or their order have changed.
     pub(super) fn check_commit(&self, order: &WorkOrder) -> Result<()> {
         let here = head(&self.project.root).context("failed to ask git for HEAD")?;
         let graph = digest(&self.project.stacks, &self.references);
@@ -473,8 +473,12 @@ impl Context {
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
     }
 
-    /// Returns those of some turns whose latest result is a success.
-    fn turns_done(&self, order: &WorkOrder, turns: &BTreeSet<usize>) -> Result<BTreeSet<usize>> {
+    /// Returns which of these turns succeeded, by their latest results.
+    fn succeeded_turns(
+        &self,
+        order: &WorkOrder,
+        turns: &BTreeSet<usize>,
+    ) -> Result<BTreeSet<usize>> {
         if turns.is_empty() {
             return Ok(BTreeSet::new());
         }

@@ -30,14 +30,14 @@ use crate::state::results::{ResultName, StoredClaim};
 /// A result: the position of its turn in the work order, and the number of the attempt; 0 if the turn never started.
 type ResultId = (usize, u32);
 
-/// How often the end of a claim is looked for.
+/// How often to check whether a claim has ended.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// A work order whose jobs have ended.
 #[derive(Clone, Copy)]
 pub struct EndedOrder<'a> {
     pub order: &'a WorkOrder,
-    /// Whether results are evaluated again whose run was killed.
+    /// Whether to evaluate the results of killed runs again.
     pub retries_killed: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct FollowUpRemarks {
     killed: BTreeSet<String>,
     /// The last run, if it has not succeeded, and its exit status; `None` if it was killed after a policy had failed.
     failed: Option<(String, Option<u8>)>,
-    /// How many stacks have results that are not evaluated before the rest of the order has succeeded.
+    /// How many stacks have policies that wait until the rest of the order succeeds.
     n_held: usize,
 }
 
@@ -103,7 +103,7 @@ struct Unevaluated {
     turns: Vec<usize>,
     /// The results that no run on another machine has evaluated.
     results: Vec<ResultId>,
-    /// How many stacks have results that are not evaluated before the rest of the order has succeeded.
+    /// How many stacks have policies that wait until the rest of the order succeeds.
     n_held: usize,
 }
 
@@ -112,8 +112,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// If this is not the commit of the order, the results cannot be read, or another run follows them now, and still
-    /// does after `wait`.
+    /// If HEAD is not the commit of the order, the results cannot be read, or another run still evaluates them after `wait`.
     pub fn order_follow_ups(
         &mut self,
         ended: EndedOrder<'_>,
@@ -153,7 +152,7 @@ impl Context {
             n_held,
         } = unevaluated(order, &runs, &workflow, &results, &claimed);
         let is_left = !turns.is_empty() || runs.rest.n_undone() > 0;
-        // A killed run may have run any of it.
+        // A killed run may have run some of the rest.
         let is_left = is_left && claimed.killed.is_empty();
         let is_latest =
             |(position, attempt): &ResultId| attempt_of(&results, *position) == *attempt;
@@ -181,8 +180,8 @@ impl Context {
         Ok(Some(OrderFollowUps { open, remarks }))
     }
 
-    /// Ends the claim of a run that has not ended it: if its copy is in the store, or its journal is here, or the user
-    /// says that it was killed. Else waits until its machine ends the claim.
+    /// Ends an open claim if the copy of its run is in the store, its journal is on this machine, or the user gave
+    /// `--retry-killed`. Otherwise, waits until the machine of the run ends it.
     fn end_claim(
         &mut self,
         store: &Backend,
@@ -208,25 +207,24 @@ impl Context {
             if is_sent || ended.retries_killed {
                 let end = if is_sent {
                     ClaimEnd::Sent
-                } else if let Some(held) = self.lock_of(run)? {
+                } else if let Some(held) = self.held_lock(run)? {
                     return Err(from_lock(held));
                 } else {
                     ClaimEnd::Killed
                 };
-                let put = store.end_claim(order, number, &end.to_bytes());
+                let put = store.put_claim_end(order, number, &end.to_bytes());
                 return put.map(drop).map_err(from_store);
             }
             let run = printable(run);
             if begun.elapsed() >= wait {
                 let host = printable(&claim.host);
                 return Err(Error::refused(format!(
-                    "run {run} of follow-ups on {host} has not ended, or was killed"
+                    "the follow-up run {run} on {host} is still running or was killed"
                 ))
-                .hint("wait for it, or, if it no longer runs, use `orch finish --retry-killed`"));
+                .hint("wait until it ends; if it was killed, run `orch finish --retry-killed`"));
             }
             if !is_noted {
-                self.notices
-                    .note(&format!("waiting for the end of run {run}"));
+                self.notices.note(&format!("waiting until run {run} ends"));
                 is_noted = true;
             }
             thread::sleep(INTERVAL);
@@ -234,7 +232,7 @@ impl Context {
         Ok(())
     }
 
-    /// Sends a run of this machine that has ended, and ends its claim, unless another machine took it for killed.
+    /// Sends an ended run of this machine and ends its claim. Returns false if another machine has already ended the claim.
     fn send_run(&self, store: &Backend, order: &str, (number, run): (usize, &str)) -> Result<bool> {
         let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
         let end = match folder.filter(|folder| RunCopy::is_here(folder, run)) {
@@ -249,12 +247,12 @@ impl Context {
             }
             None => ClaimEnd::NeverBegan,
         };
-        let put = store.end_claim(order, number, &end.to_bytes());
+        let put = store.put_claim_end(order, number, &end.to_bytes());
         put.map_err(from_store)
     }
 
-    /// Returns the error that a run holds the lock of the state, if it does and may be running.
-    fn lock_of(&mut self, run: &str) -> Result<Option<LockError>> {
+    /// Returns the error that a run holds the lock of the state, unless the lock has expired.
+    fn held_lock(&mut self, run: &str) -> Result<Option<LockError>> {
         if self.project.settings.state.is_none() {
             return Ok(None);
         }
@@ -452,7 +450,7 @@ impl Claimed {
 }
 
 impl FollowUpRemarks {
-    /// Returns whether policies wait for other stacks, which follow-ups may have run since.
+    /// Returns whether the policies of some stacks wait for other stacks. Follow-ups may have run those since.
     pub fn is_any_held(&self) -> bool {
         self.n_held > 0
     }
@@ -501,17 +499,17 @@ impl Claim {
         put.map_err(from_store)
     }
 
-    /// Sends the run to other machines, and ends the claim. If the run never began, another one may evaluate the results.
+    /// Sends the run to the store and ends the claim. If the run never began, another run can claim the results.
     ///
     /// # Errors
     ///
-    /// If the store cannot be written, or another machine took the run for killed.
+    /// If the store cannot be written, or another machine marked the run as killed.
     pub fn end(&self, context: &Context, run: &str) -> Result<()> {
         if context.send_run(&self.store, &self.order, (self.number, run))? {
             return Ok(());
         }
         let run = printable(run);
-        let what = format!("another `orch finish` took run {run} for killed");
+        let what = format!("another `orch finish --retry-killed` marked run {run} as killed");
         Err(Error::refused(what).hint("`orch plan` shows what is left"))
     }
 }

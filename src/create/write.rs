@@ -55,7 +55,7 @@ pub fn write_all(root: &Path, changes: &[FileToWrite]) -> Result<()> {
     Ok(())
 }
 
-/// `written` are the files that are written nevertheless.
+/// Returns the error of a file that cannot be written. `written` lists the files that stay changed.
 fn not_written(path: &ProjectPath, written: &[ProjectPath], source: io::Error) -> Error {
     let kept = match written {
         [] => "nothing was written".to_owned(),

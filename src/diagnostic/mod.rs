@@ -72,7 +72,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds the places of something that is written twice: one, if both are the same.
+    /// Labels both places of a duplicate; one label if they are the same.
     #[must_use]
     pub fn again(self, second: Span, first: Span) -> Self {
         let again = self.label(second, "again here");

@@ -60,7 +60,7 @@ pub(super) fn change(status: Option<u8>, modes: &[&[u8]]) -> FileChange {
     }
     match status {
         Some(b'A') => FileChange::Added,
-        Some(b'D') if modes.contains(&&b"120000"[..]) => FileChange::Unlinked,
+        Some(b'D') if modes.contains(&&b"120000"[..]) => FileChange::DeletedLink,
         Some(b'D') => FileChange::Deleted,
         Some(b'T') => FileChange::Retyped,
         Some(b'U') => FileChange::Conflicted,

@@ -68,7 +68,7 @@ impl TreeComparison<'_> {
             let change = match (old.map(mode), new.map(mode)) {
                 (Some(FileMode::Commit), _) | (_, Some(FileMode::Commit)) => FileChange::Repository,
                 (None, _) => FileChange::Added,
-                (Some(FileMode::Link), None) => FileChange::Unlinked,
+                (Some(FileMode::Link), None) => FileChange::DeletedLink,
                 (_, None) => FileChange::Deleted,
                 (Some(FileMode::Link), Some(FileMode::Link)) => FileChange::Modified,
                 (Some(FileMode::Link), _) | (_, Some(FileMode::Link)) => FileChange::Retyped,

@@ -15,8 +15,8 @@ pub struct ChangedFile {
 pub enum FileChange {
     Added,
     Deleted,
-    /// It was a link, and is deleted; files may have been found behind it.
-    Unlinked,
+    /// A deleted link. Patterns may have matched files behind it.
+    DeletedLink,
     /// Its content or its permissions differ.
     Modified,
     /// Its type has changed, for example from a file to a link.
@@ -29,21 +29,21 @@ pub enum FileChange {
 
 impl FileChange {
     pub fn is_deletion(self) -> bool {
-        matches!(self, FileChange::Deleted | FileChange::Unlinked)
+        matches!(self, FileChange::Deleted | FileChange::DeletedLink)
     }
 
-    /// Returns whether a pattern may match, or have matched, below the path.
+    /// Returns whether a pattern may match, or may have matched, files below the path.
     pub fn may_hide_files(self) -> bool {
         matches!(
             self,
-            FileChange::Repository | FileChange::Unlinked | FileChange::Retyped
+            FileChange::Repository | FileChange::DeletedLink | FileChange::Retyped
         )
     }
 
     pub fn word(self) -> &'static str {
         match self {
             FileChange::Added => "added",
-            FileChange::Deleted | FileChange::Unlinked => "deleted",
+            FileChange::Deleted | FileChange::DeletedLink => "deleted",
             FileChange::Modified => "modified",
             FileChange::Retyped => "type changed",
             FileChange::Conflicted => "conflicted",

@@ -453,7 +453,7 @@ fn status_change(entry: &StatusEntry<'_>, status: Status) -> FileChange {
         FileChange::Conflicted
     } else if status.intersects(Status::INDEX_DELETED | Status::WT_DELETED) {
         if was(FileMode::Link) {
-            FileChange::Unlinked
+            FileChange::DeletedLink
         } else {
             FileChange::Deleted
         }

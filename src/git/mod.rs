@@ -7,7 +7,7 @@
 //! Only [`Repository::fetch`], [`Repository::set_remote_head`] and [`Repository::check_out`] write to the repository.
 //! This module doesn't know bases or stacks.
 
-/// Asks libgit2 and, if it cannot answer, the `git` program, in the same words.
+/// Asks libgit2, or the `git` program if libgit2 cannot answer. Both have the same methods.
 macro_rules! ask {
     ($repository:ident, $question:ident($($given:expr),*)) => {
         $repository.ask(

@@ -92,7 +92,7 @@ pub struct ApplyRun<'a> {
 }
 
 impl PlanProgress {
-    /// Reads the progress of a plan; `None` if no run has begun it.
+    /// Reads the progress of a plan; it is empty if no run has begun.
     pub fn read(root: &Path, plan: &str) -> Result<Self> {
         // The plan file is untrusted: its id must not lead to another path.
         if !Uuid::try_parse(plan).is_ok_and(|id| id.to_string() == plan) {

@@ -109,7 +109,7 @@ pub(super) fn only_attributes(block: &Block, known: &[&str], problems: &mut Vec<
     }
 }
 
-/// As [`only_attributes`], but lists all there are for those that look like none.
+/// Like [`only_attributes`], but lists the known attributes if none resembles the unknown one.
 pub(super) fn only_listed(block: &Block, known: &[&str], problems: &mut Vec<Diagnostic>) {
     for attribute in &block.body.attributes {
         if !known.contains(&&*attribute.name.text) {

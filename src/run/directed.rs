@@ -49,7 +49,7 @@ pub trait Director {
         false
     }
 
-    /// Returns whether a turn that succeeded has left something undone that only the user can allow.
+    /// Returns whether the run kept an old generation because only the user may allow its destruction.
     fn has_refused(&self) -> bool {
         false
     }

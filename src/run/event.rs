@@ -193,7 +193,7 @@ pub struct RunSummary {
     pub had_changes: bool,
     /// Whether some results could not be recorded in the state.
     pub is_state_lost: bool,
-    /// Whether a turn that succeeded has left something undone that only the user can allow.
+    /// Whether the run kept an old generation because only the user may allow its destruction.
     pub is_refused: bool,
     /// Whether a policy failed, or a limit dropped a follow-up.
     pub has_policy_problem: bool,

@@ -28,7 +28,7 @@ use crate::source::Sources;
 const MAX_NAMED: usize = 5;
 
 /// How to continue an apply.
-pub(super) const APPLY_IS_LEFT: &str =
+pub(super) const RESUME_APPLY_HINT: &str =
     "`orch plan` shows what is left; `orch apply FILE --resume` continues the plan in a file";
 
 /// The record of a run in progress, and the other recipients of the lines of its journal.
@@ -63,12 +63,12 @@ pub struct EndedRecording {
     pub unsent: Option<Vec<UnsentResult>>,
 }
 
-/// What may run beside a run.
+/// Whether a run may start while another one is in progress.
 #[derive(Clone, Copy)]
 pub struct Concurrency {
     /// Whether another run may be in progress.
     pub is_allowed: bool,
-    /// Whether `--allow-concurrent` would allow that: never beside runs of drivers.
+    /// Whether the command has the flag `--allow-concurrent`, so that hints may name it.
     pub has_flag: bool,
 }
 
@@ -250,7 +250,8 @@ fn check_alone(folder: &GuardedFolder, header: &Header, beside: Concurrency) -> 
     }
 }
 
-/// Refuses if another run has resumed the same one before this one had the lock: other work is left now. Of the follow-ups of a work order, claims decide that.
+/// Refuses if another run resumed the same run before this one took the lock: this selection is then outdated. Claims
+/// guard the follow-ups of a work order instead.
 fn check_resumed_once(folder: &GuardedFolder, header: &Header) -> Result<()> {
     if header.part_of.is_some() {
         return Ok(());
@@ -407,14 +408,14 @@ fn begin_without_record(
 
 /// Notes that the previous run was killed, and how to continue it.
 fn note_killed(notices: &Notices, killed: &LockHolder) {
-    let way_on = match killed.purpose.as_deref() {
+    let hint = match killed.purpose.as_deref() {
         None => format!("`orch run --resume {}` resumes it", killed.run),
-        Some("apply") => APPLY_IS_LEFT.to_owned(),
+        Some("apply") => RESUME_APPLY_HINT.to_owned(),
         // The later run repeats the evaluation.
         Some(_) => return,
     };
     let run = described(killed);
-    notices.note(&format!("orch was killed during run {run}; {way_on}"));
+    notices.note(&format!("orch was killed during run {run}; {hint}"));
 }
 
 fn is_unfinished(folder: &GuardedFolder, killed: &LockHolder) -> bool {

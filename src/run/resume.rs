@@ -27,7 +27,7 @@ use crate::record::journal::{
     UncommittedFile,
 };
 use crate::run::order::{Direction, RunOrder};
-use crate::run::recording::{APPLY_IS_LEFT, may_be_alive_error, unread_later_error};
+use crate::run::recording::{RESUME_APPLY_HINT, may_be_alive_error, unread_later_error};
 use crate::selection::graph::{Graph, digest};
 use crate::selection::reference::References;
 use crate::selection::select::Selection;
@@ -69,7 +69,7 @@ impl EarlierRun {
         if let Some(purpose) = record.header.purpose.as_deref() {
             let (purpose, hint) = match purpose {
                 PLAN_FOLLOW_UPS => ("plan", LISTS_RUNS),
-                "apply" => ("apply", APPLY_IS_LEFT),
+                "apply" => ("apply", RESUME_APPLY_HINT),
                 purpose => (purpose, LISTS_RUNS),
             };
             return Err(Error::refused(format!(

@@ -386,7 +386,7 @@ impl Entry {
         self.replace_serials(KEPT, current);
     }
 
-    /// Replaces a placeholder by the serials of an entry that may be the same one, merged.
+    /// Replaces placeholder serials by those of the merged entry, if there is one.
     fn replace_serials(&mut self, placeholder: u64, merged: Option<&Entry>) {
         let merged = merged.map(|it| (it.serials(), it.writes()));
         let (serials, writes) = merged.unwrap_or_default();

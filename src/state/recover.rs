@@ -164,8 +164,8 @@ pub fn recover(
 /// the run or from its record, except for the results of attempts.
 fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -> bool {
     if before.is_none() && (recorded.is_none() || found.applied.is_none()) {
-        // It was to be destroyed, and its path at that time is unknown; or to be created, and its intent has less
-        // than the record.
+        // The run was to destroy the stack, and its former path is unknown; or to create it, and the intent lacks
+        // fields of the record.
         return found.tainted.is_none();
     }
     let intended = recorded.map(|recorded| Entry {

@@ -140,7 +140,7 @@ impl Backend {
         self.put_next(run, name, STARTED, bytes)
     }
 
-    /// Puts an object if there is none. Returns whether there was none.
+    /// Writes an object that does not exist yet. Returns false if it exists with other bytes.
     fn put_new(&self, key: &str, bytes: &[u8]) -> Result<bool, StoreError> {
         let put = self.swap_bytes(key, bytes, &PutCondition::Absent)?;
         Ok(matches!(put, PutOutcome::Done(_)))
@@ -254,8 +254,13 @@ impl Backend {
         self.put_new(&key, bytes).map(drop)
     }
 
-    /// Puts how the run of a claim ended. Returns whether no one else has put another end.
-    pub fn end_claim(&self, run: &str, number: usize, bytes: &[u8]) -> Result<bool, StoreError> {
+    /// Writes how the run of a claim ended. Returns false if the claim already has another end.
+    pub fn put_claim_end(
+        &self,
+        run: &str,
+        number: usize,
+        bytes: &[u8],
+    ) -> Result<bool, StoreError> {
         self.put_new(&self.claim_end_key(run, number), bytes)
     }
 

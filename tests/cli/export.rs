@@ -1080,7 +1080,7 @@ fn jobs_without_a_marked_root_run_as_the_engine_starts_them() {
 }
 
 #[test]
-fn export_refuses_jobs_that_could_not_run_or_not_fail() {
+fn export_refuses_jobs_that_cannot_run_or_cannot_fail() {
     let unmarked = Sandbox::unmarked("//- a/stack.tm\nstack {}\n");
     let make = "export make --work-order o.json --on-error skip-dependents -- false";
     let output = unmarked.orch(make);

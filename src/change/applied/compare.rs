@@ -6,7 +6,8 @@ use super::entry_index::EntryIndex;
 use super::ignored::{DifferenceVerdict, FilesSince};
 use super::removed::evidence;
 use super::{
-    Difference, MissingStack, NoProof, Pending, StackStatus, StackStatuses, clean_commit, differs,
+    Difference, MissingStack, NoProof, Pending, StackStatus, StackStatuses, clean_commit,
+    part_difference,
 };
 use crate::change::baseline::AppliedBase;
 use crate::change::digest::InputDigests;
@@ -173,7 +174,9 @@ fn leave_out(
                     *status = StackStatus::of_triggers(applied, &asking());
                     return Ok(names);
                 }
-                DifferenceVerdict::Differs => *status = StackStatus::Pending(differs(applied, now)),
+                DifferenceVerdict::Differs => {
+                    *status = StackStatus::Pending(part_difference(applied, now))
+                }
                 DifferenceVerdict::Unknown => {}
             }
             Ok(Vec::new())

@@ -296,11 +296,11 @@ fn difference(applied: &Applied, now: &Inputs) -> Option<Pending> {
         (_, Some(_)) => return Some(Pending::OtherIgnored),
         (_, None) => {}
     }
-    Some(differs(applied, now))
+    Some(part_difference(applied, now))
 }
 
 /// Returns the difference from the applied inputs by recorded parts.
-fn differs(applied: &Applied, now: &Inputs) -> Pending {
+fn part_difference(applied: &Applied, now: &Inputs) -> Pending {
     Pending::Differs(Difference {
         since: clean_commit(applied),
         parts: ignored::differing(applied.inputs.as_ref(), now),

@@ -229,7 +229,7 @@ impl NoProof {
         )
     }
 
-    /// Returns whether this clone lacks history that another one has.
+    /// Returns whether another clone may have the history that this one lacks.
     pub fn is_unknown(&self) -> bool {
         matches!(
             self,

@@ -8,7 +8,7 @@ use flate2::{Compression, GzBuilder};
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Function, base64, charset, csv, json, yaml};
-use crate::ascii::query_encoded;
+use crate::ascii::encode_query;
 use crate::language::value::{Value, normal};
 
 pub(super) static FUNCTIONS: &[Function] = functions! {
@@ -41,7 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = functions! {
         r#"textencodebase64("Hi", "UTF-16LE")"# => r#""SABpAA==""#;
     /// Returns a string, escaped for use in the query of a URL.
     urlencode(str: string) -> string
-        = Eager(|arguments| Ok(Value::string(query_encoded(arguments.text(0))))),
+        = Eager(|arguments| Ok(Value::string(encode_query(arguments.text(0))))),
         r#"urlencode("Hello World!")"# => r#""Hello+World%21""#;
     /// Returns the value that YAML text represents. The text must be a single document.
     yamldecode(src: string) -> any = Eager(yaml::decode),

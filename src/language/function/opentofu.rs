@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 
 use super::arguments::{Arguments, FunctionError};
 use super::{Function, FunctionContext};
-use crate::ascii::query_decoded;
+use crate::ascii::decode_query;
 use crate::language::evaluate::{Call, EvalResult};
 use crate::language::value::Value;
 
@@ -104,7 +104,7 @@ fn issensitive(call: &Call, _surroundings: &FunctionContext) -> EvalResult {
 
 fn urldecode(arguments: &Arguments) -> Result<Value, FunctionError> {
     let wrong = |problem: &str| FunctionError::Argument(0, problem.to_owned());
-    let decoded = query_decoded(arguments.text(0))
+    let decoded = decode_query(arguments.text(0))
         .ok_or_else(|| wrong("a `%` in it is not followed by two hexadecimal digits"))?;
     let text = String::from_utf8(decoded).map_err(|_| wrong("the decoded text is not UTF-8"))?;
     Ok(Value::string(text))

@@ -109,7 +109,7 @@ pub enum Removed {
     Unfinished,
     /// HEAD lacks it, but it may be another stack now, or be on the default branch: blocked.
     Doubtful,
-    /// This clone lacks the history that would tell whether it was removed: blocked.
+    /// This clone lacks the commits that would show whether it was removed: blocked.
     Unknown,
     /// It is in the state but not in this commit; nothing proves its removal.
     Unproven,

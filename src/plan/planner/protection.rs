@@ -1,5 +1,5 @@
-//! Checks which stacks that a plan or a command would destroy are protected. In a plan, they refuse it, or are kept with
-//! the stacks that they depend on.
+//! Checks which stacks that a plan or a command would destroy are protected. A protected stack blocks the plan, or is
+//! kept with the stacks that it depends on.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};

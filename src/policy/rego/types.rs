@@ -31,7 +31,7 @@ enum RegoType {
 
 const ANY: RegoType = RegoType::Any(Vec::new());
 
-/// The size of a type above which it counts as unknown: each rule can double that of another.
+/// Types above this size count as unknown: each rule could double the size of the type it uses.
 const MAX_SIZE: usize = 1000;
 
 impl RegoType {
@@ -153,7 +153,7 @@ impl RegoType {
         }
     }
 
-    /// Returns whether it may contain sets and objects: the interpreter orders them unlike OPA.
+    /// Returns whether it may contain both sets and objects, which the interpreter orders differently from OPA.
     fn is_mixed(&self) -> bool {
         fn add(of: &RegoType, found: &mut [bool; 2]) {
             match of {

@@ -138,7 +138,7 @@ pub(super) fn indices(mut expression: &Expr) -> Vec<&Expr> {
     indices
 }
 
-/// Returns what is between the quotes of an expression.
+/// Returns the text of a string literal, without the quotes.
 pub(super) fn quoted(expression: &Expr) -> Option<&str> {
     match expression {
         Expr::String { value, .. } | Expr::RawString { value, .. } => {

@@ -90,9 +90,10 @@ pub(crate) struct FinishArgs {
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
 
-    /// Evaluate policies again whose run was killed
+    /// Evaluate the policies of killed runs again
     ///
-    /// Otherwise, their follow-ups are reported as missing. What the killed run has run may run twice.
+    /// Follow-ups that a killed run already started may run twice. Without this flag, `orch finish` warns that follow-ups
+    /// may be missing.
     #[arg(long)]
     retry_killed: bool,
 

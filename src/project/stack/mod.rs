@@ -324,7 +324,7 @@ impl Stacks {
             .partition_point(|stack| *stack.path.directory().as_str() < *prefix);
         let is_below = |directory: &ProjectPath| directory.as_str().starts_with(&prefix);
         let rest = &self.in_path_order[start..];
-        // Below most directories that are looked up, there is nothing.
+        // Most directories have no stacks below them.
         let n_below = match rest.first() {
             Some(first) if is_below(first.path.directory()) => {
                 rest.partition_point(|stack| is_below(stack.path.directory()))

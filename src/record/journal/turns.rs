@@ -20,7 +20,7 @@ pub struct TurnRecord {
     pub started_after: Option<usize>,
     /// How many turns had ended before it did.
     pub ended_after: Option<usize>,
-    /// How it ended, if it has: never a state before the end.
+    /// How it ended; `None` if it has not. Never a state before the end.
     pub outcome: Option<TurnState>,
 }
 

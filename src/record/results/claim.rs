@@ -25,7 +25,7 @@ pub struct ResultClaim {
 pub enum ClaimEnd {
     /// A copy of the run is in the store.
     Sent,
-    /// It never began, so its results are free again.
+    /// It never began: another run can claim its results.
     NeverBegan,
     /// It was killed, and only its own machine may have its journal: its follow-ups may have run.
     Killed,

@@ -103,8 +103,8 @@ impl DeclaredReference<'_> {
     }
 }
 
-/// Returns the only stack, or if there are several, what stands for them.
-fn one_or(
+/// Returns the stack as the target if there is only one, else the target from `several`.
+fn single_or(
     mut named: impl Iterator<Item = StackIndex>,
     several: impl FnOnce() -> ReferenceTarget,
 ) -> Option<ReferenceTarget> {
@@ -262,9 +262,9 @@ impl ReferenceResolver<'_> {
             return self.enclosing(written, path);
         }
         let several = || ReferenceTarget::Directory(path.clone());
-        let target = one_or(stacks.at_or_below(&path), several);
+        let target = single_or(stacks.at_or_below(&path), several);
         // Another diagnostic explains a broken file there.
-        if target.is_none() && self.must_explain(&path) {
+        if target.is_none() && self.must_report(&path) {
             let label = dangling::why_nothing(self.project, &path);
             let others = stacks.iter().filter(|(other, _)| *other != written.from);
             let mut candidates = others.map(|(_, other)| other.path.as_str());
@@ -301,7 +301,7 @@ impl ReferenceResolver<'_> {
             (Some(only), None) if only == written.from => None,
             (Some(only), None) => Some(ReferenceTarget::Stack(only)),
             (Some(_), Some(_)) => self.others_beside(written, directory),
-            (None, _) if !self.must_explain(&directory) => None,
+            (None, _) if !self.must_report(&directory) => None,
             (None, _) => {
                 let label = match here.first() {
                     None => dangling::why_nothing(self.project, &directory),
@@ -326,7 +326,7 @@ impl ReferenceResolver<'_> {
         let here = self.project.stacks.at(directory.as_str());
         let is_inside = *written.stack.path.directory() == directory;
         let others = here.filter(|&other| other != written.from || !is_inside);
-        one_or(others, || ReferenceTarget::Instances(directory))
+        single_or(others, || ReferenceTarget::Instances(directory))
     }
 
     /// Resolves a directory that contains the declaring stack or is its own.
@@ -362,17 +362,16 @@ impl ReferenceResolver<'_> {
             }
         }
         let others = stacks.at_or_below_except(&directory, stack.path.directory());
-        let target = one_or(others, || ReferenceTarget::Enclosing(directory.clone()));
-        if target.is_none() && self.must_explain(&directory) {
+        let target = single_or(others, || ReferenceTarget::Enclosing(directory.clone()));
+        if target.is_none() && self.must_report(&directory) {
             let label = "no other stack at or below this directory";
             self.dangling(written, &directory, None, label, None);
         }
         target
     }
 
-    /// Returns whether to explain that a reference to a directory names nothing: a broken file in it is explained
-    /// elsewhere.
-    fn must_explain(&self, directory: &ProjectPath) -> bool {
+    /// Returns whether to report that a reference matches no stack. A broken file in the directory is reported already.
+    fn must_report(&self, directory: &ProjectPath) -> bool {
         let mut broken = self.project.broken.iter();
         self.explains && !broken.any(|broken| broken.is_at_or_below(directory))
     }

@@ -111,7 +111,7 @@ impl Obstacle {
     }
 }
 
-/// What a filter says of a stack: reasons, or why it does not pass.
+/// The result of a filter: the reasons to select a stack, or the obstacle.
 type FilterResult = Result<Vec<SelectionReason>, Obstacle>;
 
 impl Query {

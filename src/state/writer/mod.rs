@@ -33,7 +33,7 @@ pub enum Report {
     Confirmed(Vec<u64>),
     /// The backend has not taken due changes for some seconds.
     Slow {
-        /// Why, if it answered.
+        /// The error of the last write, if it failed.
         problem: Option<String>,
     },
     /// Unconfirmed changes will not be written: no further command may start. Reported once.

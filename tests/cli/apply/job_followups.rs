@@ -181,7 +181,7 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
     assert_eq!(run["stacks"]["/web"][1].as_array().unwrap().len(), 2);
 }
 
-/// Makes the last run of follow-ups one that was killed, and whose machine is gone: the store does not have its end.
+/// Removes the last follow-up run from the store, as if it had been killed and its machine were lost.
 fn lose(repository: &Repository) {
     let order = order_in_store(repository);
     let names = |prefix: &str, suffix: &str| {
@@ -197,7 +197,7 @@ fn lose(repository: &Repository) {
 }
 
 #[test]
-fn finish_runs_follow_ups_of_a_killed_run_again_only_if_told() {
+fn finish_repeats_follow_ups_of_a_killed_run_only_with_retry_killed() {
     let repository = project();
     let jobs = export_command(&repository);
     let second = machine(&repository, "second");
@@ -215,7 +215,7 @@ fn finish_runs_follow_ups_of_a_killed_run_again_only_if_told() {
     }
     log(&repository);
     let finish = format!("{second} {FINISH}");
-    let why = "has not ended, or was killed";
+    let why = "is still running or was killed";
     let output = fails(&repository, &finish, 4, why);
     assert!(output.contains("`orch finish --retry-killed`"), "{output}");
     assert_eq!(log(&repository), [""; 0]);
@@ -261,7 +261,7 @@ fn finish_after_a_killed_run_keeps_what_complete_runs_have_done() {
         assert!(output.contains("was killed"), "{output}");
         assert_eq!(log(&repository), [""; 0]);
     }
-    // The machine of the killed run continues that which it had resumed.
+    // The machine of the killed run resumes the run before it.
     done(&repository, &format!("{FINISH} --retry-killed"));
     assert_eq!(log(&repository), ["web "]);
     for machine in [&*second, ""] {
@@ -271,7 +271,7 @@ fn finish_after_a_killed_run_keeps_what_complete_runs_have_done() {
 }
 
 #[test]
-fn finish_takes_a_run_whose_copy_is_in_the_store_as_sent() {
+fn finish_repeats_no_run_that_is_already_in_the_store() {
     let repository = project();
     let jobs = export_command(&repository);
     let second = machine(&repository, "second");
@@ -286,7 +286,7 @@ fn finish_takes_a_run_whose_copy_is_in_the_store_as_sent() {
 }
 
 #[test]
-fn finish_runs_no_failed_follow_up_again_whose_job_has_succeeded_since() {
+fn finish_skips_a_failed_follow_up_after_its_job_succeeds() {
     let repository = project();
     let next = r#"
 package next
@@ -315,7 +315,7 @@ trigger["db"] { input.stack.id == "/db"; input.run.state == "FAILED"; input.run.
 }
 
 #[test]
-fn finish_that_died_before_it_began_is_shown_and_can_be_retried() {
+fn finish_reports_and_retries_a_run_that_never_began() {
     let repository = project();
     let jobs = export_command(&repository);
     for stack in ["/db", "/cache", "/app"] {
@@ -328,7 +328,7 @@ fn finish_that_died_before_it_began_is_shown_and_can_be_retried() {
     log(&repository);
     let output = fails(&repository, FINISH, 4, "`orch finish --retry-killed`");
     assert!(
-        output.contains(&format!("run {run} of follow-ups on")),
+        output.contains(&format!("the follow-up run {run} on")),
         "{output}"
     );
     assert_eq!(log(&repository), [""; 0]);
@@ -339,7 +339,7 @@ fn finish_that_died_before_it_began_is_shown_and_can_be_retried() {
 }
 
 #[test]
-fn finish_sends_the_run_of_a_killed_one_that_it_continues() {
+fn finish_resumes_and_sends_a_killed_run() {
     let repository = project();
     let jobs = export_command(&repository);
     let second = machine(&repository, "second");
@@ -375,7 +375,7 @@ fn finish_leaves_follow_ups_to_the_run_that_holds_the_lock() {
     let mut first = first.stderr(Stdio::null()).spawn().unwrap();
     let ran = || fs::read_to_string(repository.outside().join("log")).unwrap_or_default();
     wait_until("it runs", || ran().contains("web next"));
-    let why = "has not ended, or was killed";
+    let why = "is still running or was killed";
     fails(&repository, &format!("{second} {FINISH}"), 4, why);
     let why = "the state is locked by";
     let retry = format!("{second} {FINISH} --retry-killed");
@@ -425,7 +425,7 @@ fn runs_show_an_order_although_a_later_journal_cannot_be_read() {
 }
 
 #[test]
-fn runs_list_opens_no_journal_once_for_each_work_order() {
+fn runs_list_does_not_reopen_journals_for_each_work_order() {
     let repository = project();
     for _ in 0..8 {
         let jobs = export(&repository, "--match /db --no-record -- sh ../script");
@@ -775,7 +775,7 @@ fn finish_continues_after_it_was_killed() {
 }
 
 #[test]
-fn finish_applies_follow_ups_of_a_killed_run_again_only_if_told() {
+fn finish_reapplies_follow_ups_of_a_killed_run_only_with_retry_killed() {
     let (repository, jobs) = planned("autodeploy = true");
     for stack in ["/db", "/cache", "/app"] {
         done(&repository, &jobs[stack]);

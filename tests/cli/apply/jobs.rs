@@ -263,7 +263,7 @@ fn job_of_a_command_with_changes_succeeds_and_finish_reports_them() {
 }
 
 #[test]
-fn job_of_a_recorded_command_continues_after_failures_if_told() {
+fn job_of_a_recorded_command_runs_after_failures_with_on_error_continue() {
     let repository = with_state(&STACKS);
     let text = "[ $ORCH_STACK_NAME != db ] && echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n";
     repository.write("/note", text);

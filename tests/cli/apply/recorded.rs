@@ -57,7 +57,7 @@ fn apply_records_its_driver_inputs_and_outputs() {
 }
 
 #[test]
-fn apply_of_new_stacks_is_recovered() {
+fn state_recover_merges_an_apply_of_new_stacks() {
     let repository = with_state(&CHAIN);
     let command = repository.command("");
     let orch = command.get_program().to_str().unwrap();

@@ -151,7 +151,7 @@ fn run_refuses_each_command_that_destroys() {
 }
 
 #[test]
-fn run_knows_that_a_variable_of_the_host_is_removed() {
+fn run_ignores_a_host_variable_that_run_env_unsets() {
     let repository = with_tools(TEAM, false);
     let removed = "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_apply = unset\n      }\n    }\n  }\n}\n";
     repository.write("/env.orch.hcl", removed);

@@ -24,7 +24,7 @@ struct Spelled {
 }
 
 impl Spelled {
-    /// Remembers the text of a number. Fails with the reason why it cannot be told from others.
+    /// Records the text of a number. Fails if it has too many digits, or cannot be distinguished from a known number.
     fn remember(&mut self, text: &str) -> Result<f64, String> {
         let (float, exact) = parsed(text).ok_or_else(|| format!("`{text}` is no number"))?;
         if float.fract() == 0.0 && BigDecimal::from_str(&float.to_string()).as_ref() != Ok(&exact) {

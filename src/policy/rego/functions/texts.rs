@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regorus::Value;
 
 use super::{numbers, text};
-use crate::ascii::{query_decoded, query_encoded};
+use crate::ascii::{decode_query, encode_query};
 
 /// Returns where a text is in another one, in characters from 0; `None` for an empty one.
 fn positions(arguments: &[Value]) -> Option<Vec<i64>> {
@@ -78,7 +78,7 @@ pub(super) fn lower(arguments: &[Value]) -> Option<Value> {
 
 /// Decodes a part of the query of a URL; `None` if it has a `%` without two digits.
 fn decoded(text: &str) -> Option<String> {
-    let decoded = String::from_utf8(query_decoded(text)?);
+    let decoded = String::from_utf8(decode_query(text)?);
     decoded
         .map_err(|_| numbers::fail("the result of `urlquery.decode` is no UTF-8".to_owned()))
         .ok()
@@ -89,7 +89,7 @@ pub(super) fn url_decode(arguments: &[Value]) -> Option<Value> {
 }
 
 pub(super) fn url_encode(arguments: &[Value]) -> Option<Value> {
-    Some(query_encoded(text(&arguments[0])?).into())
+    Some(encode_query(text(&arguments[0])?).into())
 }
 
 pub(super) fn url_decode_object(arguments: &[Value]) -> Option<Value> {
@@ -120,9 +120,9 @@ pub(super) fn url_encode_object(arguments: &[Value]) -> Option<Value> {
             if !encoded.is_empty() {
                 encoded.push('&');
             }
-            encoded += &query_encoded(text(key)?);
+            encoded += &encode_query(text(key)?);
             encoded.push('=');
-            encoded += &query_encoded(text(value)?);
+            encoded += &encode_query(text(value)?);
         }
     }
     Some(encoded.into())

@@ -78,7 +78,7 @@ impl CommandJobs<'_> {
                 if let Some(status) = status {
                     let has_succeeded = matches!(status.number(), 0 | 2);
                     if before.is_none() && has_succeeded && remarks.is_any_held() {
-                        // A follow-up may have run what the others waited for.
+                        // A follow-up may have run the stacks that the other policies wait for.
                         before = Some(status);
                         continue;
                     }
