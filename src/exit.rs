@@ -34,6 +34,17 @@ impl ExitStatus {
     }
 }
 
+/// Returns whether the number of a status is a success: 2 means that there are changes.
+pub fn is_success(number: u8) -> bool {
+    matches!(number, 0 | 2)
+}
+
+/// Returns the worse of two numbers: a failure, or the higher one.
+pub fn worse(a: u8, b: u8) -> u8 {
+    let rank = |number: u8| (!is_success(number), number);
+    if rank(a) > rank(b) { a } else { b }
+}
+
 impl From<ExitStatus> for ExitCode {
     fn from(status: ExitStatus) -> Self {
         ExitCode::from(status.number())

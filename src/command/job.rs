@@ -292,11 +292,12 @@ impl Context {
         };
         // After the lock was released, the state no longer shows which runs were jobs of this order.
         let may_be_done = |turn: &OrderedTurn| {
-            entry(turn).is_some_and(|entry| {
-                let applied = entry.applied.as_ref();
-                let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
-                is_of_commit && entry.has_succeeded() && !is_in_order(entry)
-            })
+            recorded != RecordKind::Destroy
+                && entry(turn).is_some_and(|entry| {
+                    let applied = entry.applied.as_ref();
+                    let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
+                    is_of_commit && entry.has_succeeded() && !is_in_order(entry)
+                })
         };
         let open = (0..order.turns.len()).filter(|&turn| may_be_done(&order.turns[turn]));
         let was_done = self.succeeded_turns(order, &open.collect())?;

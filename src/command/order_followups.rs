@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::workflow::EarlierWorkflow;
 use crate::context::{Context, from_lock, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
+use crate::exit::is_success;
 use crate::export::{OrderedTask, WorkOrder};
 use crate::folder::GuardedFolder;
 use crate::notice::Notices;
@@ -197,11 +198,10 @@ impl Context {
             .map_err(from_store)?
             .is_none()
         {
-            let files = store.result_files(order).map_err(from_store)?;
-            let is_sent = files.runs().any(|(sent, _)| sent == run);
+            let is_sent = store.has_run(order, run).map_err(from_store)?;
             let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
             if !is_sent && folder.is_some_and(|folder| RunCopy::is_here(&folder, run)) {
-                EarlierRun::of_order(&self.project.root, run)?;
+                EarlierRun::of_order(&self.project.root, run, ended.retries_killed)?;
                 return self.send_run(store, order, (number, run)).map(drop);
             }
             if is_sent || ended.retries_killed {
@@ -271,7 +271,8 @@ impl Context {
 impl OrderRuns {
     /// Reads the runs of a work order up to the last one: that of its jobs, or of follow-ups.
     fn read(project: &Project, last: &str) -> Result<Self> {
-        let last = EarlierRun::of_order(&project.root, last)?;
+        // Jobs have no process here, and the claim of a run of follow-ups has ended.
+        let last = EarlierRun::of_order(&project.root, last, true)?;
         let rest = ResumedRun::new(&last, &project.stacks, false)?;
         let mut records = last.resumed(&project.root)?;
         // Jobs are run again instead.
@@ -338,7 +339,7 @@ impl OrderRuns {
         };
         let status = last.finished.as_ref().map(|finished| finished.status);
         let has_failed = match status {
-            Some(status) => ![0, 2].contains(&status),
+            Some(status) => !is_success(status),
             None => workflow.troubled.is_some(),
         };
         has_failed.then(|| (last.header.run.clone(), status))

@@ -273,9 +273,10 @@ impl Concurrency {
     /// Returns a hint that ends with the flag, if it would help.
     fn hint(self, hint: &str, separator: char) -> String {
         let beside = "or run at the same time with `--allow-concurrent`";
-        match self.has_flag {
-            true => format!("{hint}{separator} {beside}"),
-            false => hint.to_owned(),
+        if self.has_flag {
+            format!("{hint}{separator} {beside}")
+        } else {
+            hint.to_owned()
         }
     }
 }

@@ -92,9 +92,10 @@ impl EarlierRun {
 
     /// Finds a run of a work order: that of its jobs, or one of follow-ups. Fails if it has not
     /// ended, or its journal cannot be read.
-    pub fn of_order(root: &Path, run: &str) -> Result<Self> {
+    /// With `may_be_alive`, a run whose end is unknown has ended.
+    pub fn of_order(root: &Path, run: &str, may_be_alive: bool) -> Result<Self> {
         let runs = recorded_runs(root)?.ok_or_else(no_runs)?;
-        let record = ended(&runs, run, false)?;
+        let record = ended(&runs, run, may_be_alive, "run `orch finish --retry-killed`")?;
         Ok(EarlierRun {
             named: None,
             done: done(&runs, &record)?,
@@ -138,11 +139,11 @@ fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord> {
     while let Some(next) = runs.resumed_by(run).map_err(unread_later_error)? {
         run = next;
     }
-    ended(runs, run, may_be_alive)
+    ended(runs, run, may_be_alive, "add `--allow-concurrent`")
 }
 
-/// Reads a run that has ended.
-fn ended(runs: &Runs, run: &str, may_be_alive: bool) -> Result<RunRecord> {
+/// Reads a run that has ended. `fix` is what to do if it has, and `orch` cannot know that.
+fn ended(runs: &Runs, run: &str, may_be_alive: bool, fix: &str) -> Result<RunRecord> {
     let liveness = runs.liveness(run);
     if liveness == Liveness::Alive {
         return Err(Error::refused(format!("run {run} is still in progress"))
@@ -156,7 +157,7 @@ fn ended(runs: &Runs, run: &str, may_be_alive: bool) -> Result<RunRecord> {
         error => unreadable(run, error),
     })?;
     if liveness == Liveness::Unknown && !may_be_alive {
-        return Err(may_be_alive_error(run).hint("if it has ended, add `--allow-concurrent`"));
+        return Err(may_be_alive_error(run).hint(format!("if it has ended, {fix}")));
     }
     Ok(record)
 }

@@ -250,8 +250,16 @@ impl Backend {
 
     /// Puts the copy of a run of follow-ups.
     pub fn put_run(&self, order: &str, run: &str, bytes: &[u8]) -> Result<(), StoreError> {
-        let key = format!("{}{RUN}{run}", self.results_prefix(order));
-        self.put_new(&key, bytes).map(drop)
+        self.put_new(&self.run_key(order, run), bytes).map(drop)
+    }
+
+    /// Returns whether there is a copy of a run of follow-ups.
+    pub fn has_run(&self, order: &str, run: &str) -> Result<bool, StoreError> {
+        Ok(self.store().get(&self.run_key(order, run))?.is_some())
+    }
+
+    fn run_key(&self, order: &str, run: &str) -> String {
+        format!("{}{RUN}{run}", self.results_prefix(order))
     }
 
     /// Writes how the run of a claim ended. Returns false if the claim already has another end.

@@ -175,7 +175,7 @@ fn leave_out(
                     return Ok(names);
                 }
                 DifferenceVerdict::Differs => {
-                    *status = StackStatus::Pending(part_difference(applied, now))
+                    *status = StackStatus::Pending(part_difference(applied, now));
                 }
                 DifferenceVerdict::Unknown => {}
             }

@@ -14,8 +14,8 @@ use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
 use orch::command::load::KeptProject;
 use orch::command::order_followups::EndedOrder;
-use orch::exit::ExitStatus;
-use orch::export::{OrderedJob, OrderedTask, WorkOrder};
+use orch::exit::{ExitStatus, is_success, worse};
+use orch::export::{OrderedJob, OrderedTask, OrderedTurn, WorkOrder};
 use orch::path::StackPath;
 use orch::printable::{count, printable};
 use orch::project::host::host_variable;
@@ -36,9 +36,10 @@ use crate::program::error::{ProgramError, Result};
 /// Run one job of a work order
 ///
 /// `orch export` writes the work order beside the pipeline, whose jobs call this command. Before each
-/// stack, a gate: the same work order, the same inputs, the lock of the order, and every stack that it
-/// runs after recorded as succeeded. Else the stack is skipped, and the exit status is 1. A job that runs
-/// again does nothing for stacks that are done. See `orch help engines`.
+/// stack, `orch` checks that the work order and the inputs are the same, that the order holds the lock,
+/// and that every stack that it runs after has succeeded. Otherwise the stack is skipped, and the exit
+/// status is 1. With `--on-error continue`, commands run after failed stacks, too. A job that runs again
+/// skips stacks that are done. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The id of the job
@@ -78,8 +79,9 @@ pub(crate) struct WorkArgs {
 /// The last job of a pipeline calls this command, whether or not the others have succeeded. It frees the
 /// lock of the order, runs the follow-ups of policies, lists the stacks that are not done, and writes
 /// reports of all jobs. It exits with 1 if a stack is not done, or a follow-up has failed or may be
-/// missing. It is refused while a job may be running. Without it, the last job that succeeds frees the
-/// lock, and nothing follows. See `orch help engines`.
+/// missing; with `--detailed-exitcode` in the work order, with 2 if there are changes. It is refused
+/// while a job may be running. Without it, the last job that succeeds frees the lock, and nothing
+/// follows. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote
@@ -267,7 +269,7 @@ fn share(
         };
         pause = shortest;
         match start(&job::turn_job(turn)) {
-            Ok(status) if [0, 2].contains(&status.number()) => {}
+            Ok(status) if is_success(status.number()) => {}
             Ok(status) if status.number() == 1 => worst = status,
             // A signal, or a state that cannot be written.
             Ok(status) => return Ok(status),
@@ -335,13 +337,8 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         *has_failed || !state.is_some_and(|it| it.is_success())
     });
     note_unfinished(&order, &unfinished);
-    let has_changes = order.turns.iter().any(|turn| {
-        let state = by_stack.get(turn.stack.as_str());
-        state.is_some_and(|it| it.has_changes())
-    });
     let of_jobs = match status.number() {
-        0 if !unfinished.is_empty() => ExitStatus::Run(1),
-        0 if has_changes && order.settings.detailed_exit_code => ExitStatus::Run(2),
+        0 => status_of_jobs(&order, &unfinished, &by_stack),
         _ => status,
     };
     Ok(whole_status(of_jobs, followed, reported))
@@ -371,22 +368,33 @@ fn finish_unrecorded(
         }
     };
     let mut unfinished = BTreeMap::new();
-    let mut has_changes = false;
     let by_stack = states_of(order, run.as_ref());
     for turn in &order.turns {
         let state = by_stack.get(turn.stack.as_str()).copied();
         if !state.is_some_and(StackState::is_success) {
             unfinished.insert(turn.stack.clone(), state.is_some_and(has_failed_in));
         }
-        has_changes |= state.is_some_and(StackState::has_changes);
     }
     note_unfinished(order, &unfinished);
-    let of_jobs = match (unfinished.is_empty(), has_changes) {
-        (false, _) => ExitStatus::Run(1),
-        (true, true) if order.settings.detailed_exit_code => ExitStatus::Run(2),
-        (true, _) => ExitStatus::Success,
-    };
+    let of_jobs = status_of_jobs(order, &unfinished, &by_stack);
     Ok(whole_status(of_jobs, followed, reported))
+}
+
+/// Returns the exit status of the jobs, given the stacks that are not done and the states of all.
+fn status_of_jobs(
+    order: &WorkOrder,
+    unfinished: &BTreeMap<StackPath, bool>,
+    by_stack: &HashMap<&str, &StackState>,
+) -> ExitStatus {
+    let state = |turn: &OrderedTurn| by_stack.get(turn.stack.as_str());
+    let has_changes = |turn| state(turn).is_some_and(|it| it.has_changes());
+    if !unfinished.is_empty() {
+        ExitStatus::Run(1)
+    } else if order.settings.detailed_exit_code && order.turns.iter().any(has_changes) {
+        ExitStatus::Run(2)
+    } else {
+        ExitStatus::Success
+    }
 }
 
 /// Returns the exit status of a command. Shows its error, which must hide none of another one.
@@ -399,12 +407,11 @@ fn shown_status(ended: Result<ExitStatus>) -> ExitStatus {
 
 /// Returns the exit status of a whole work order: that of its reports only if nothing else has failed.
 fn whole_status(of_jobs: ExitStatus, followed: ExitStatus, reported: ExitStatus) -> ExitStatus {
-    // 2 is a success with changes.
-    let has_failed = |status: ExitStatus| ![0, 2].contains(&status.number());
-    let rank = |status: &ExitStatus| (has_failed(*status), status.number());
-    let status = [of_jobs, followed].into_iter().max_by_key(rank);
-    let status = status.unwrap_or(reported);
-    if has_failed(reported) && !has_failed(status) {
+    let status = match worse(of_jobs.number(), followed.number()) {
+        worse if worse == of_jobs.number() => of_jobs,
+        _ => followed,
+    };
+    if is_success(status.number()) && !is_success(reported.number()) {
         return reported;
     }
     status

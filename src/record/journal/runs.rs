@@ -16,6 +16,7 @@ use super::record::{RunRecord, StackState};
 use super::whole::WholeRun;
 use super::write::{FILE, NEW_FILE};
 use crate::author::{has_ended, host};
+use crate::exit::is_success;
 use crate::folder::{GuardedFolder, NAME, Unusable, failed};
 use crate::printable::listed;
 use crate::state::writer::LocalCopy;
@@ -90,8 +91,7 @@ impl RunStatus {
             // Its jobs run elsewhere.
             (None, Liveness::Gone) if header.is_of_work_order() => RunStatus::Unknown,
             (Some(finished), _) => match finished.status {
-                // With `--detailed-exitcode`, 2 means that there are changes.
-                0 | 2 => RunStatus::Succeeded,
+                status if is_success(status) => RunStatus::Succeeded,
                 128.. => RunStatus::Interrupted,
                 _ => RunStatus::Failed,
             },

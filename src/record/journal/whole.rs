@@ -7,6 +7,7 @@ use super::entry::{Event, Finished, JournalEntry};
 use super::header::Header;
 use super::record::{RunRecord, StackState};
 use super::turns::{TurnRecord, turns_of};
+use crate::exit::worse;
 
 /// A run with its follow-ups.
 #[derive(Debug)]
@@ -104,7 +105,6 @@ impl WholeRun {
 
     /// Returns the end of the whole, given those of the runs before and of its latest follow-ups.
     fn finished(&self, at: &jiff::Timestamp, before: &Finished, follow_ups: &Finished) -> Finished {
-        let has_failed = |status: u8| ![0, 2].contains(&status);
         let mut stacks = self.record.stacks.iter();
         // A replaced stack may be destroyed, and not yet recreated.
         let turns = self.record.turns.iter();
@@ -113,11 +113,13 @@ impl WholeRun {
         let is_done = stacks.all(|stack| StackState::is_success(&stack.state))
             && last.values().all(|turn| turn.outcome.is_some())
             && !self.record.has_unresolved_failure();
-        let statuses = [before.status, follow_ups.status].into_iter();
-        let worst = statuses.max_by_key(|status| (has_failed(*status), *status));
         let elapsed = at.duration_since(self.record.header.at).as_millis();
         Finished {
-            status: worst.filter(|_| !is_done).unwrap_or(follow_ups.status),
+            status: if is_done {
+                follow_ups.status
+            } else {
+                worse(before.status, follow_ups.status)
+            },
             elapsed_ms: u64::try_from(elapsed).unwrap_or_default(),
             counts: self.record.counts(),
         }

@@ -11,7 +11,7 @@ use orch::command::load::KeptProject;
 use orch::command::order_followups::{EndedOrder, OpenFollowUps, OrderFollowUps};
 use orch::command::run::{LockedRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun};
 use orch::context::Context;
-use orch::exit::ExitStatus;
+use orch::exit::{ExitStatus, is_success};
 use orch::export::{OrderedJob, WorkOrder};
 use orch::project::config::RecordKind;
 use orch::project::host::host_variable;
@@ -70,14 +70,15 @@ impl CommandJobs<'_> {
                 let Some(OrderFollowUps { open, remarks }) = found else {
                     return Ok(ExitStatus::Success);
                 };
+                let has_run = open.is_some();
                 let status = match open {
                     Some(follow_ups) => self.follow_in(context, follow_ups)?,
                     None => Some(before.unwrap_or(ExitStatus::Success)),
                 };
                 // Else another `orch finish` was faster, and may have left nothing.
                 if let Some(status) = status {
-                    let has_succeeded = matches!(status.number(), 0 | 2);
-                    if before.is_none() && has_succeeded && remarks.is_any_held() {
+                    let has_succeeded = is_success(status.number());
+                    if before.is_none() && has_run && has_succeeded && remarks.is_any_held() {
                         // A follow-up may have run the stacks that the other policies wait for.
                         before = Some(status);
                         continue;
