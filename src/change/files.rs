@@ -16,8 +16,7 @@ pub struct ChangedFiles {
 }
 
 impl ChangedFiles {
-    /// Collects files in any order. Of several changes of one file, the one closest to the working tree
-    /// counts.
+    /// Collects files in any order. Of several changes of one file, the one closest to the base counts.
     pub fn new(mut files: Vec<ChangedFile>) -> Self {
         files.sort_unstable_by(|a, b| (&a.path, a.state).cmp(&(&b.path, b.state)));
         files.dedup_by(|later, kept| later.path == kept.path);

@@ -24,6 +24,7 @@ mod find;
 mod fixtures;
 mod ignored;
 mod inputs;
+mod lacking;
 mod left_out;
 mod listed;
 mod named;

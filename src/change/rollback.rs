@@ -13,6 +13,7 @@
 //! | part of HEAD | no rollback: HEAD moves on from it |
 //! | HEAD is behind it or has diverged from it, and lacks its changes of the stack | rollback, even if HEAD has changes of its own |
 //! | the same, but HEAD has all its changes of the stack since the merge base, or there are none | no rollback |
+//! | the same, and it changed a file that is gone, and may have been an input | rollback |
 //! | a shallow clone does not show the merge base | rollback, until the history is fetched |
 //! | not in this clone | rollback, until it is fetched |
 //! | not on the remote either, as after a force-push | rollback |
@@ -24,16 +25,13 @@ use super::applied::EntryIndex;
 use super::base::fetch_command;
 use super::digest::InputDigests;
 use super::error::ChangeError;
-use super::files::ChangedFiles;
 use super::find::causes_by;
+use super::lacking::{EarlierInputs, LackingFiles};
 use super::present::CurrentProject;
-use super::trigger;
-use super::uncounted::IgnoreEntries;
-use crate::git::{BranchWith, ChangedFile, CommitId, GitError, Repository};
-use crate::path::ProjectPath;
+use crate::git::{BranchWith, CommitId, GitError, Repository};
 use crate::project::config::ProjectSettings;
 use crate::project::stack::StackIndex;
-use crate::state::document::{Document, Entry};
+use crate::state::document::{Document, Entry, Inputs};
 
 /// A commit that applying HEAD to a stack would revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,14 +124,16 @@ pub fn rollbacks(
     fetched: &BTreeSet<Vec<String>>,
 ) -> Result<BTreeMap<StackIndex, Rollback>, ChangeError> {
     let pairs = EntryIndex::new(&present.project.stacks, document);
-    let asked: Vec<RollbackQuestion> = stacks
+    let asked: Vec<RollbackQuestion<'_>> = stacks
         .iter()
         .filter_map(|&stack| {
-            let entry = document.stacks.get(pairs.key(stack)?)?;
+            let key = pairs.key(stack)?;
+            let entry = document.stacks.get(key)?;
             let applied = entry.applied.as_ref();
             let inputs = applied.and_then(|applied| applied.inputs.as_ref());
             let is_same = inputs.is_some_and(|inputs| digests.are(stack, inputs));
-            let question = RollbackQuestion::new(stack, entry, is_same);
+            let key = document.key_as_read(key);
+            let question = RollbackQuestion::new(stack, (key, entry), is_same);
             (!question.commits.is_empty()).then_some(question)
         })
         .collect();
@@ -156,9 +156,12 @@ pub fn rollbacks(
         else {
             continue;
         };
-        let questions = asked.iter().filter(|question| question.names(commit));
-        let stacks: Vec<StackIndex> = questions.map(|question| question.stack).collect();
-        lacking.insert(commit, lacked(present, parting, commit, &stacks)?);
+        let questions = asked.iter();
+        let had: Vec<EarlierInputs<'_>> = questions
+            .filter_map(|question| question.inputs_at(commit, present))
+            .collect();
+        let found = LackingFiles::find(present, parting, commit)?;
+        lacking.insert(commit, lacked((present, digests), commit, &found, &had)?);
     }
     let remote = remote(&present.project.settings, repository)?;
     let mut found: BTreeMap<StackIndex, Rollback> = BTreeMap::new();
@@ -218,26 +221,34 @@ pub fn rollbacks(
 }
 
 /// A stack and its applied commits, the latest first.
-struct RollbackQuestion {
+struct RollbackQuestion<'d> {
     stack: StackIndex,
-    commits: Vec<RecordedCommit>,
+    /// The key under which its entry was read.
+    key: &'d str,
+    commits: Vec<RecordedCommit<'d>>,
 }
 
-struct RecordedCommit {
+struct RecordedCommit<'d> {
     commit: CommitId,
+    /// The inputs of the stack there, if they are recorded.
+    inputs: Option<&'d Inputs>,
     /// A commit known to have the same inputs. If set, this one counts only as a descendant of it.
     after: Option<CommitId>,
     /// Whether uncommitted changes were applied too.
     is_dirty: bool,
 }
 
-impl RollbackQuestion {
-    fn new(stack: StackIndex, entry: &Entry, is_same: bool) -> Self {
+impl<'d> RollbackQuestion<'d> {
+    fn new(stack: StackIndex, (key, entry): (&'d str, &'d Entry), is_same: bool) -> Self {
         let mut commits = Vec::new();
-        let mut add = |commit: Option<&str>, after: Option<&CommitId>, is_dirty: bool| {
+        let mut add = |commit: Option<&str>,
+                       inputs: Option<&'d Inputs>,
+                       after: Option<&CommitId>,
+                       is_dirty: bool| {
             let commit = commit.and_then(CommitId::new);
             commits.extend(commit.map(|commit| RecordedCommit {
                 commit,
+                inputs,
                 after: after.cloned(),
                 is_dirty,
             }));
@@ -247,23 +258,35 @@ impl RollbackQuestion {
         if let Some(last) = &entry.last
             && (!entry.has_succeeded() || last.commit.as_deref() != of_applied)
         {
-            add(last.commit.as_deref(), None, false);
+            add(last.commit.as_deref(), None, None, false);
         }
         if let Some(applied) = applied.filter(|_| !is_same) {
             let seen = applied.seen.as_deref().and_then(CommitId::new);
             let of_applied = of_applied.filter(|_| applied.commit != applied.seen);
-            add(of_applied, seen.as_ref(), applied.dirty);
-            add(applied.seen.as_deref(), None, false);
+            let inputs = applied.inputs.as_ref();
+            add(of_applied, inputs, seen.as_ref(), applied.dirty);
+            add(applied.seen.as_deref(), inputs, None, false);
         }
-        RollbackQuestion { stack, commits }
+        RollbackQuestion {
+            stack,
+            key,
+            commits,
+        }
     }
 
-    fn names(&self, commit: &CommitId) -> bool {
-        self.commits.iter().any(|named| named.commit == *commit)
+    /// Returns the inputs of the stack at a commit; `None` if that is not one of its commits.
+    fn inputs_at(
+        &self,
+        commit: &CommitId,
+        present: CurrentProject<'_>,
+    ) -> Option<EarlierInputs<'d>> {
+        let mut named = self.commits.iter().filter(|named| named.commit == *commit);
+        let inputs = named.next()?.inputs.or_else(|| named.next()?.inputs);
+        Some(EarlierInputs::new(present, self.stack, self.key, inputs))
     }
 }
 
-impl RecordedCommit {
+impl RecordedCommit<'_> {
     /// Returns whether it must be an ancestor of HEAD.
     fn counts(
         &self,
@@ -321,34 +344,21 @@ fn relations<'c>(
     Ok(relations)
 }
 
-/// Returns the stacks with inputs that `commit` changed since the merge base and that differ at HEAD.
+/// Returns the stacks whose inputs, now or at the commit, include one of the files.
 fn lacked(
-    present: CurrentProject<'_>,
-    parting: &CommitId,
+    (present, digests): (CurrentProject<'_>, &InputDigests),
     commit: &CommitId,
-    stacks: &[StackIndex],
+    lacking: &LackingFiles,
+    had: &[EarlierInputs<'_>],
 ) -> Result<BTreeSet<StackIndex>, ChangeError> {
-    let CurrentProject {
-        project,
-        repository,
-        uncommitted,
-        ..
-    } = present;
-    let mut now: Vec<ChangedFile> = match repository.commit("HEAD")? {
-        Some(head) => repository.differences(commit, &head)?,
-        None => Vec::new(),
-    };
-    now.extend(uncommitted.status.iter().cloned());
-    let now: BTreeSet<ProjectPath> = now.into_iter().map(|file| file.path).collect();
-    let mut files = repository.differences(parting, commit)?;
-    files.retain(|file| now.contains(&file.path));
-    let (files, _) = ChangedFiles::new(files).without(&trigger::directory());
-    let (files, _) = IgnoreEntries::of(project).split(files);
-    if files.is_empty() {
+    if lacking.files.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let causes = causes_by(present, commit, &files, stacks)?;
-    Ok(causes.into_keys().collect())
+    let (had, others): (Vec<_>, Vec<_>) = had.iter().partition(|it| it.may_have(lacking, digests));
+    let others: Vec<StackIndex> = others.iter().map(|it| it.stack).collect();
+    let causes = causes_by(present, commit, &lacking.files, &others)?;
+    let had = had.iter().map(|it| it.stack);
+    Ok(had.chain(causes.into_keys()).collect())
 }
 
 /// Returns the remote to fetch from.

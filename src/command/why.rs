@@ -309,7 +309,7 @@ impl Context {
         };
         let is_meant = |path: &str| StackPath::parse(path).is_some_and(|path| arg.matches(&path));
         if !document.stacks.keys().any(|key| is_meant(key)) {
-            let mut moved = self.state.relocated.iter();
+            let mut moved = document.renamed();
             if let Some((now, before)) = moved.find(|(_, before)| is_meant(before)) {
                 let block =
                     StackPath::parse(before).and_then(|path| self.project.moves.from(&path));

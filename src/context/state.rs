@@ -81,23 +81,14 @@ impl OpenedState {
     }
 
     /// Checks that a document belongs to a project, and rekeys its entries by the project's `moved`
-    /// blocks. Returns the recorded keys by the new keys.
-    pub fn check(
-        &self,
-        project: &Project,
-        document: &mut Document,
-    ) -> Result<BTreeMap<String, String>> {
-        let before = self.relocate(project, document)?;
-        self.check_stacks(project, document)?;
-        Ok(before)
+    /// blocks.
+    pub fn check(&self, project: &Project, document: &mut Document) -> Result<()> {
+        self.relocate(project, document)?;
+        self.check_stacks(project, document)
     }
 
     /// Like [`Self::check`], but accepts a document that shares no stack with the project.
-    pub fn relocate(
-        &self,
-        project: &Project,
-        document: &mut Document,
-    ) -> Result<BTreeMap<String, String>> {
+    pub fn relocate(&self, project: &Project, document: &mut Document) -> Result<()> {
         check_binding(&self.backend, &self.binding, document)?;
         relocate(project, document).map_err(|clashes| clashing(&clashes))
     }

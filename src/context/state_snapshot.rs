@@ -1,6 +1,6 @@
 //! What a command has read of the state so far, beside the snapshot of git.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,8 +13,6 @@ use crate::project::namespaces::Generations;
 #[derive(Default)]
 pub struct StateSnapshot {
     pub opened: Option<OpenedState>,
-    /// The recorded keys of stacks that `moved` blocks move, by their current keys.
-    pub relocated: BTreeMap<String, String>,
     pub generations: Arc<Generations>,
     pub(super) digested: Option<CountedDigests>,
     /// Whether to fetch applied commits that this clone lacks.

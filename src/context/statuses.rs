@@ -117,7 +117,7 @@ impl Context {
         };
         let opened = self.state.opened.insert(opened);
         let mut document = document?;
-        self.state.relocated = opened.relocate(&self.workspace.project, &mut document)?;
+        opened.relocate(&self.workspace.project, &mut document)?;
         let mut checked = opened.check_stacks(&self.workspace.project, &document);
         if checked.is_err() && self.state.fetches_seen && digested.is_ok() {
             // Fetched commits may show that the recorded stacks belong to this project.

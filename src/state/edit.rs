@@ -1,5 +1,7 @@
 //! Changes of an unlocked document: one write each.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use regex::bytes::Regex;
 use serde_json::Map;
@@ -185,9 +187,10 @@ pub fn init(
         lineage,
         serial: 1,
         lock: None,
-        stacks: std::collections::BTreeMap::new(),
+        stacks: BTreeMap::new(),
         history: Vec::new(),
         abandoned: Vec::new(),
+        keys_as_read: BTreeMap::new(),
         other: Map::new(),
     };
     if backend.exists()? {

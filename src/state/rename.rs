@@ -66,11 +66,28 @@ impl Document {
             }
             entry.follow_names(&keys);
         }
-        let found: Vec<(String, Entry)> = keys
+        let found: Vec<(String, (String, Entry))> = keys
             .into_iter()
-            .filter_map(|(old, new)| Some((new, self.stacks.remove(&old)?)))
+            .filter_map(|(old, new)| {
+                let entry = self.stacks.remove(&old)?;
+                Some((new, (self.keys_as_read.remove(&old).unwrap_or(old), entry)))
+            })
             .collect();
-        self.stacks.extend(found);
+        for (key, (as_read, entry)) in found {
+            self.keys_as_read.insert(key.clone(), as_read);
+            self.stacks.insert(key, entry);
+        }
+    }
+
+    /// Returns the key under which an entry was read, which [`Self::rename`] may have changed.
+    pub fn key_as_read<'k>(&'k self, key: &'k str) -> &'k str {
+        self.keys_as_read.get(key).map_or(key, String::as_str)
+    }
+
+    /// Returns the keys of renamed entries, each with the one under which it was read.
+    pub fn renamed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let keys = self.keys_as_read.iter();
+        keys.map(|(key, as_read)| (key.as_str(), as_read.as_str()))
     }
 }
 

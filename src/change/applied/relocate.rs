@@ -49,32 +49,27 @@ impl MoveConflict {
 }
 
 /// Moves entries to where `moved` blocks say that their stacks are, together with what other entries say of
-/// them. Returns the keys on record by the new keys.
+/// them.
 ///
 /// An entry moves only to the path of a stack of the project. It stays if a stack of the project is at its own
 /// path and the new one is on record: then the block has done its work, and that stack is a new one.
 /// Fails without changing anything if blocks contradict the record.
-pub fn relocate(
-    project: &Project,
-    document: &mut Document,
-) -> Result<BTreeMap<String, String>, Vec<MoveConflict>> {
+pub fn relocate(project: &Project, document: &mut Document) -> Result<(), Vec<MoveConflict>> {
     if project.moves.is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(());
     }
     let moves = Relocation::new(project, document).found()?;
     let mut keys = BTreeMap::new();
-    let mut before = BTreeMap::new();
     for (old, (new, stack)) in moves {
         // The entry belongs to this stack now, whatever its id was.
         let id = project.stacks[stack].id.as_ref();
         if let (Some(id), Some(entry)) = (id, document.stacks.get_mut(&old)) {
             entry.id = Some(id.value.clone());
         }
-        before.insert(new.clone(), old.clone());
         keys.insert(old, new);
     }
     document.rename(keys);
-    Ok(before)
+    Ok(())
 }
 
 /// The entries that may have to move.

@@ -7,8 +7,6 @@ mod read;
 mod recover;
 mod write;
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
 pub use self::adopt::{AdoptRequest, adopt};
@@ -101,10 +99,10 @@ impl<'c> ProjectState<'c> {
         self.opened.check_stacks(&self.context.project, &document)
     }
 
-    /// Rekeys the entries of a document by the `moved` blocks. Returns the recorded keys by the new
-    /// keys; empty if the blocks contradict the state, since these commands repair that.
-    fn relocate(&self, document: &mut Document) -> BTreeMap<String, String> {
-        relocate(&self.context.project, document).unwrap_or_default()
+    /// Rekeys the entries of a document by the `moved` blocks; none if the blocks contradict the
+    /// state, since these commands repair that.
+    fn relocate(&self, document: &mut Document) {
+        _ = relocate(&self.context.project, document);
     }
 
     /// Returns the key that the user means, recorded or not.
@@ -127,8 +125,10 @@ impl<'c> ProjectState<'c> {
             return Ok(key);
         }
         // Reading commands show it under the path that a `moved` block gives it.
-        if let Some(before) = self.relocate(&mut document.clone()).remove(&key) {
-            return Ok(before);
+        let mut relocated = document.clone();
+        self.relocate(&mut relocated);
+        if relocated.stacks.contains_key(&key) {
+            return Ok(relocated.key_as_read(&key).to_owned());
         }
         let hint = did_you_mean(&key, document.stacks.keys().map(String::as_str))
             .unwrap_or_else(|| "`orch state list` shows the recorded stacks".to_owned());

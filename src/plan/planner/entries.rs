@@ -106,7 +106,10 @@ impl<'a> Planning<'a> {
         places: &BTreeMap<StackIndex, StackBackend>,
         answers: &BTreeMap<StackPath, Result<DriverAnswer, String>>,
     ) -> Decisions {
-        let blocked = self.context.find_blocked(subjects, places).stacks;
+        let blocked = self
+            .context
+            .find_blocked(subjects, self.document(), places)
+            .stacks;
         self.settle(needs, answers, &blocked)
     }
 

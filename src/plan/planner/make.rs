@@ -162,7 +162,7 @@ impl Planning<'_> {
         let needs = self.needs(subjects);
         context.warn_of_readers(subjects, &places);
         context.warn_of_missing_outputs(subjects, document, &asked);
-        let mut blocked = context.blocked_by_backends(subjects, &places);
+        let mut blocked = context.blocked_by_backends(subjects, document, &places);
         let mut settled = self.settle(&needs, &asked.answers, &blocked);
         blocked.extend(settled.block_without_destroy(subjects));
         self.refuse_shared_generations(subjects, &settled, &places, &asked)?;

@@ -1,6 +1,6 @@
 //! Recorded facts besides inputs: backends, and the outputs that stacks were applied with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::ask::AskedTools;
@@ -20,7 +20,7 @@ use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::state::UsedDigests;
-use crate::state::document::Entry;
+use crate::state::document::{Document, Entry};
 
 const MAX_WARNINGS: usize = 10;
 
@@ -214,9 +214,10 @@ impl Context {
     pub(super) fn blocked_by_backends(
         &self,
         subjects: &StacksToPlan<'_>,
+        document: Option<&Document>,
         places: &BTreeMap<StackIndex, StackBackend>,
     ) -> BTreeMap<StackIndex, String> {
-        let BlockedStacks { stacks, warnings } = self.find_blocked(subjects, places);
+        let BlockedStacks { stacks, warnings } = self.find_blocked(subjects, document, places);
         for warning in warnings.iter().take(MAX_WARNINGS) {
             self.notices.warning(&printable(warning));
         }
@@ -232,25 +233,24 @@ impl Context {
     pub(super) fn find_blocked(
         &self,
         subjects: &StacksToPlan<'_>,
+        document: Option<&Document>,
         places: &BTreeMap<StackIndex, StackBackend>,
     ) -> BlockedStacks {
         let planned = subjects.all.iter().map(|subject| subject.stack).collect();
         let mut places = places.clone();
-        for subject in subjects
-            .all
-            .iter()
-            .filter(|_| !self.state.relocated.is_empty())
-        {
+        let renamed = document.into_iter().flat_map(Document::renamed);
+        let renamed: HashMap<&str, &str> = renamed.collect();
+        for subject in &subjects.all {
             let path = self.project.stacks[subject.stack].path.as_str();
-            let before = self.state.relocated.get(path).cloned();
-            if let (Some(before), Some(place)) = (before, places.get_mut(&subject.stack)) {
+            let before = renamed.get(path);
+            if let (Some(&before), Some(place)) = (before, places.get_mut(&subject.stack)) {
                 let program = match subject.driver.tool {
                     Some(Tool::Terraform) => Some("terraform"),
                     Some(Tool::OpenTofu) => Some("tofu"),
                     Some(Tool::Terragrunt) => Some("terragrunt"),
                     None => None,
                 };
-                place.moved = Some((before, program));
+                place.moved = Some((before.to_owned(), program));
             }
         }
         blocked(&self.project, &places, &planned)

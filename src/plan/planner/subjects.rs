@@ -263,8 +263,9 @@ impl Context {
                     backend: None,
                     outputs_differ: None,
                     ignored_inputs: Vec::new(),
-                    previous_path: previous
-                        .map(|key| self.state.relocated.get(key).map_or(key, String::as_str))
+                    previous_path: recorded
+                        .zip(previous)
+                        .map(|(recorded, key)| recorded.document.key_as_read(key))
                         .filter(|path| *path != self.project.stacks[stack].path.as_str())
                         .map(str::to_owned),
                     is_moved: false,

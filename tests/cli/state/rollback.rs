@@ -84,6 +84,109 @@ fn rollback_of_a_later_commit_is_refused() {
     assert_eq!(apply(&author, "").code(), 0);
 }
 
+/// The later commit changed a file that the older one lacks, because it has another path there.
+#[test]
+fn rollback_of_a_renamed_stack_or_input_is_refused() {
+    let behind = "HEAD is behind the last applied commit";
+    let all = scene("");
+    let author = all.author();
+    author.git("checkout -q <first>");
+    author.git("mv a lan");
+    let moved = "moved {\n  from = \"/a\"\n  to   = \"/lan\"\n}\n";
+    author.write("moved.orch.hcl", moved);
+    for is_committed in [false, true] {
+        if is_committed {
+            author.git("add -A");
+            author.git("commit -qm rename");
+        }
+        let output = apply(&author, "--match lan");
+        assert_eq!(output.code(), 4, "{is_committed}: {output}");
+        let lacks = "HEAD lacks the last applied commit";
+        let why = if is_committed { lacks } else { behind };
+        assert!(output.stderr.contains(why), "{output}");
+    }
+    let all = Repositories::new();
+    let author = all.author();
+    author.write("state.orch.hcl", STATE);
+    let reads = |file: &str| format!("locals {{\n  x = file(\"${{path.module}}/../{file}\")\n}}\n");
+    author.write("a/main.tf", &reads("mod/m.txt"));
+    author.write("mod/m.txt", "1\n");
+    author.commit("first", "");
+    assert_eq!(author.orch("state init").code(), 0);
+    assert_eq!(apply(&author, "").code(), 0);
+    author.write("mod/m.txt", "2\n");
+    author.commit("second", "");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+    author.git("checkout -q <first>");
+    author.git("mv mod lib");
+    author.write("a/main.tf", &reads("lib/m.txt"));
+    let output = apply(&author, "--match a");
+    assert_eq!(output.code(), 4, "{output}");
+    assert!(output.stderr.contains(behind), "{output}");
+    // With the later content, nothing is reverted.
+    author.write("lib/m.txt", "2\n");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+}
+
+/// The later commit deleted a file, which the older one has under another path.
+#[test]
+fn rollback_of_a_deletion_in_a_renamed_module_is_refused() {
+    let all = Repositories::new();
+    let author = all.author();
+    author.write("state.orch.hcl", STATE);
+    let calls = |module: &str| format!("module \"m\" {{\n  source = \"../{module}\"\n}}\n");
+    author.write("a/main.tf", &calls("mod"));
+    author.write("mod/main.tf", "# 1\n");
+    author.write("mod/bucket.tf", "# A bucket\n");
+    author.commit("first", "");
+    assert_eq!(author.orch("state init").code(), 0);
+    author.git("rm -q mod/bucket.tf");
+    author.commit("second", "");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+    author.git("checkout -q <first>");
+    author.git("mv mod lib");
+    author.write("a/main.tf", &calls("lib"));
+    let output = apply(&author, "--match a");
+    assert_eq!(output.code(), 4, "{output}");
+    author.git("rm -qf lib/bucket.tf");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+}
+
+/// A branch was applied and then merged as one commit, which changed what `/a` never used.
+#[test]
+fn rollback_check_ignores_deleted_files_that_were_no_inputs() {
+    let all = Repositories::new();
+    let author = all.author();
+    author.write("state.orch.hcl", STATE);
+    author.write("a/main.tf", "module \"m\" {\n  source = \"../mod\"\n}\n");
+    author.write("mod/main.tf", "# 1\n");
+    author.write("unused/main.tf", "# 1\n");
+    author.commit("first", "");
+    assert_eq!(author.orch("state init").code(), 0);
+    author.git("checkout -qb work");
+    author.write("unused/main.tf", "# 2\n");
+    author.commit("second", "");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+    author.git("checkout -q main");
+    author.git("rm -qr unused");
+    author.write(
+        "a/main.tf",
+        "module \"m\" {\n  source = \"../mod\"\n}\n# More\n",
+    );
+    author.commit("third", "");
+    let output = apply(&author, "--match a");
+    assert_eq!(output.code(), 0, "{output}");
+    // What a module uses is not recorded by name.
+    author.git("checkout -q work");
+    author.write("unused/main.tf", "# 3\n");
+    author.commit("fourth", "");
+    assert_eq!(apply(&author, "--match a --allow-rollback").code(), 0);
+    author.git("checkout -q main");
+    author.write("mod/main.tf", "# 2\n");
+    let output = apply(&author, "--match a");
+    assert_eq!(output.code(), 4, "{output}");
+}
+
 #[test]
 fn rollback_of_a_later_failed_attempt_is_refused() {
     let all = scene("");

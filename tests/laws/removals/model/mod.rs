@@ -305,7 +305,8 @@ impl<'s> Model<'s> {
         Ok(None)
     }
 
-    /// Whether a commit has changes of a stack that are not here, of which HEAD has nothing.
+    /// Whether a commit has changes of a stack that are not here, of which HEAD has nothing. What a stack
+    /// used is unknown, so a file that is nowhere any more may have been part of it.
     fn lacks(&self, path: usize, commit: usize, is_dirty: bool) -> Result<bool, Ambiguous> {
         let commits = &self.scene.commits;
         let common = ancestors(commits, commit);
@@ -316,19 +317,38 @@ impl<'s> Model<'s> {
                 .all(|other| other == *it || !ancestors(commits, *other).contains(it))
         };
         let there = self.snapshot(commit);
+        let (of_commit, here) = (files(there), files(&self.scene.working));
         let mut not_here = differing(there, &self.head);
         not_here.extend(differing(&self.head, &self.scene.working));
+        not_here.retain(|name| of_commit.contains_key(name) || here.contains_key(name));
+        let basename = |name: &str| name.rsplit('/').next().unwrap().to_owned();
+        // The directories where a file of this name and content is new.
+        let new_places = |name: &str, file: &File| {
+            let new = here.iter().filter(|(new, (_, it))| {
+                !of_commit.contains_key(*new)
+                    && basename(new) == basename(name)
+                    && it.text == file.text
+            });
+            new.map(|(_, (directory, _))| *directory)
+                .collect::<Vec<_>>()
+        };
+        let is_of_stack = |directory| nearest(&self.scene.working, directory) == Some(path);
         let newest = common.iter().filter(is_newest);
         let answers = newest.map(|&parting| {
+            let before = files(self.snapshot(parting));
             let changed = differing(self.snapshot(parting), there);
-            let mut lacking = changed.intersection(&not_here);
             is_dirty
-                || lacking.any(|name| {
-                    let (directory, _) = [there, self.snapshot(parting)]
-                        .into_iter()
-                        .find_map(|it| files(it).remove(name))
-                        .unwrap();
-                    nearest(&self.scene.working, directory) == Some(path)
+                || changed.iter().any(|name| match of_commit.get(name) {
+                    Some((directory, file)) => {
+                        not_here.contains(name)
+                            && (is_of_stack(*directory)
+                                || !here.contains_key(name) && new_places(name, file).is_empty())
+                    }
+                    None if not_here.contains(name) => is_of_stack(before[name].0),
+                    None => {
+                        let places = new_places(name, &before[name].1);
+                        places.into_iter().any(is_of_stack)
+                    }
                 })
         });
         let answers: BTreeSet<bool> = answers.collect();
