@@ -160,8 +160,6 @@ pub struct StackFacts<'a> {
     pub is_missing: bool,
     /// The `replace_triggered_by` that replaces it, if any.
     pub trigger: Option<&'a PlanReason>,
-    /// Whether it is unrecorded but known to be a recorded stack that was moved.
-    pub is_moved: bool,
     /// Describes the outputs that differ from those of its last apply, if any.
     pub outputs_differ: Option<&'a str>,
     /// The inputs that its `ignore_changes` excludes, if it has one.
@@ -255,9 +253,7 @@ impl StackFacts<'_> {
             return Decision::Final(PlannedAction::Delete, reason);
         }
         let asked = match self.status {
-            Some(StackStatus::Pending(Pending::NeverApplied)) if !self.is_moved => {
-                AskedAction::Create
-            }
+            Some(StackStatus::Pending(Pending::NeverApplied)) => AskedAction::Create,
             _ => AskedAction::Update,
         };
         if let Some(reason) = self.replaces() {
@@ -350,7 +346,7 @@ impl StackFacts<'_> {
 
     fn is_recorded(&self) -> bool {
         let never = StackStatus::Pending(Pending::NeverApplied);
-        self.is_moved || self.status.is_some_and(|status| *status != never)
+        self.status.is_some_and(|status| *status != never)
     }
 
     /// Returns why it may need changes, according to the state.

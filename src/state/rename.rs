@@ -81,7 +81,12 @@ impl Document {
 
     /// Returns the key under which an entry was read, which [`Self::rename`] may have changed.
     pub fn key_as_read<'k>(&'k self, key: &'k str) -> &'k str {
-        self.keys_as_read.get(key).map_or(key, String::as_str)
+        self.renamed_from(key).unwrap_or(key)
+    }
+
+    /// Returns the key under which a renamed entry was read.
+    pub fn renamed_from(&self, key: &str) -> Option<&str> {
+        self.keys_as_read.get(key).map(String::as_str)
     }
 
     /// Returns the keys of renamed entries, each with the one under which it was read.

@@ -255,7 +255,7 @@ fn planned(
         Selection::recorded(stacks.filter_map(|path| context.project.stacks.find(path)));
     context.check_cycles(CyclesAre::ErrorsWithin(&selection));
     context.check_conditions(selection.stacks());
-    let recorded = context.recorded_state(&request)?;
+    let recorded = context.recorded_state(&request, &selection)?;
     if !context.problems.has_errors() {
         context.problems = Problems::default();
     }

@@ -23,7 +23,6 @@ fn known<'a>(status: Option<&'a StackStatus>, differ: Option<&'a str>) -> StackF
         is_created_first: false,
         is_missing: false,
         trigger: None,
-        is_moved: false,
         outputs_differ: differ,
         ignored: None,
         accepts_drift: false,

@@ -74,7 +74,6 @@ impl<'a> Planning<'a> {
             is_created_first: subject.next.is_some(),
             is_missing: subject.is_missing,
             trigger: subject.trigger.as_ref(),
-            is_moved: subject.is_moved,
             outputs_differ: subject.outputs_differ.as_deref(),
             ignored: recorded.and_then(|recorded| ignored(context, subject, recorded)),
             accepts_drift: subject.accepts_drift,
@@ -157,7 +156,7 @@ impl<'a> Planning<'a> {
                     None => Err("its tool was not asked".to_owned()),
                 },
             };
-            let decided = decided.map(|it| it.moved(needed.subject).reverts(needed.subject));
+            let decided = decided.map(|it| it.reverts(needed.subject));
             (stack, decided)
         });
         Decisions(settled.collect())
@@ -175,32 +174,6 @@ struct DecidedAction {
 }
 
 impl DecidedAction {
-    /// Adapts the decision if the stack was moved and is recorded under another path.
-    fn moved(self, subject: &StackToPlan<'_>) -> Self {
-        let from = subject.previous_path.as_deref().unwrap_or_default();
-        let reason = |text: String| PlanReason::new(ReasonSource::State, text);
-        match self.action {
-            PlannedAction::Adopt | PlannedAction::NoOp if subject.is_moved => DecidedAction {
-                action: PlannedAction::NoOp,
-                reason: reason(format!("moved from {from}")),
-                ..self
-            },
-            // It is recorded, so it exists unless its tool denies that.
-            PlannedAction::Create if subject.is_moved && self.answer.exists != Some(false) => {
-                DecidedAction {
-                    action: PlannedAction::Update,
-                    reason: reason(format!("moved from {from}, and has changes")),
-                    ..self
-                }
-            }
-            PlannedAction::Update if subject.is_moved => DecidedAction {
-                reason: reason(format!("moved from {from}, and has changes")),
-                ..self
-            },
-            _ => self,
-        }
-    }
-
     /// Adds the commit that an allowed rollback reverts.
     fn reverts(mut self, subject: &StackToPlan<'_>) -> Self {
         if let Some(effect) = subject.reverts.as_ref().filter(|_| self.action.is_work()) {

@@ -14,7 +14,7 @@ use super::protection::refuse;
 use super::removals::Removals;
 use super::subjects::{RecordedState, StacksToPlan};
 use super::{PlanRequest, Planning};
-use crate::context::{Context, follow_all};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::path::StackPath;
 use crate::plan::backends::StackBackend;
@@ -37,7 +37,7 @@ pub struct Planner<'a, 'd> {
     pub is_applied_now: bool,
 }
 
-pub struct NewPlan<'d> {
+pub struct NewPlan {
     pub saved: SavedPlan,
     /// The tools' plans, in the order of their indices.
     pub plans: Vec<PathBuf>,
@@ -45,14 +45,15 @@ pub struct NewPlan<'d> {
     pub left_behind: Vec<LeftBehind>,
     pub asked: AskedTools,
     pub commits: Commits,
-    pub removals: Removals<'d>,
+    pub removals: Removals<'static>,
+    /// The state with the entries of moved stacks under their new keys, if the tools found any.
     pub amended: Option<Document>,
 }
 
 impl<'d> Planner<'_, 'd> {
     /// Asks the tools and makes the plan, given the removed stacks that it covers. Fails if git or
     /// the state is unreadable, no tool can be asked, or the plan would destroy protected stacks.
-    pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<NewPlan<'d>> {
+    pub fn plan(self, context: &mut Context, mut removals: Removals<'d>) -> Result<NewPlan> {
         let Planner {
             request,
             query,
@@ -84,13 +85,27 @@ impl<'d> Planner<'_, 'd> {
         let mut checks = Conditions::new(reader, &mut subjects, request.options.mode)?;
         context.add_backends(&mut subjects)?;
         let mut commits = Commits::default();
-        let (mut plan, asked) = planning.make(
-            &mut subjects,
-            &mut removals,
-            &mut commits,
-            &mut checks,
-            head,
-        )?;
+        let asked = planning.ask_first(&mut subjects, &mut checks)?;
+        if let Some(recorded) = recorded.filter(|_| !request.is_verification)
+            && let Some(document) = planning.found_moved(recorded, &subjects, &asked)
+        {
+            // What follows from an entry, such as its taint, was not asked for.
+            drop((subjects, checks, asked));
+            let address = recorded.statuses.base.address.clone();
+            let moved = context.compared_with(address, document)?;
+            let removals = context.removals(request, query, Some(&moved));
+            let again = Planner {
+                recorded: Some(&moved),
+                ..self
+            };
+            let plan = again.plan(context, removals)?;
+            return Ok(NewPlan {
+                amended: Some(moved.document),
+                ..plan
+            });
+        }
+        let parts = (&mut removals, &mut commits);
+        let (mut plan, asked) = planning.make(&mut subjects, parts, &mut checks, asked, head)?;
         plan.failed.extend(checks.into_failed());
         plan.failed.sort_by(|a, b| a.stack.cmp(&b.stack));
         removals.warn(&context.notices);
@@ -99,8 +114,6 @@ impl<'d> Planner<'_, 'd> {
         let left_behind = is_destroy.then(|| context.left_behind(&plan, document));
         let mut saved = SavedPlan::new(plan, Vec::new());
         let mut plans = Vec::new();
-        let amended = context.amended(document, &removals.moved);
-        let document = amended.as_ref().or(document);
         if request.is_kept {
             saved.extra = arguments(request.extra);
             let recorded = document.zip(recorded.map(|it| &it.statuses));
@@ -114,27 +127,19 @@ impl<'d> Planner<'_, 'd> {
             left_behind: left_behind.unwrap_or_default(),
             asked,
             commits,
-            removals,
-            amended,
+            removals: removals.into_owned(),
+            amended: None,
         })
     }
-}
-
-/// The facts that decide which stacks are kept.
-struct ToolAnswers {
-    asked: AskedTools,
-    places: BTreeMap<StackIndex, StackBackend>,
-    /// The stacks of this commit that are recorded under other keys.
-    moves: BTreeMap<StackIndex, String>,
 }
 
 impl Planning<'_> {
     fn make(
         self,
         subjects: &mut StacksToPlan<'_>,
-        removals: &mut Removals<'_>,
-        commits: &mut Commits,
+        (removals, commits): (&mut Removals<'_>, &mut Commits),
         checks: &mut Conditions<'_>,
+        asked: AskedTools,
         head: Option<String>,
     ) -> Result<(Plan, AskedTools)> {
         let Planning {
@@ -144,15 +149,8 @@ impl Planning<'_> {
             ..
         } = self;
         let (project, graph) = (&context.project, &context.graph);
-        note_without_state(self, subjects);
-        let ToolAnswers {
-            asked,
-            places,
-            moves,
-        } = self.ask_all(subjects, removals, commits, checks)?;
+        let (asked, places) = self.ask_rest(subjects, (removals, commits), asked)?;
         let document = self.document();
-        let amended = context.amended(document, &moves);
-        let document = amended.as_ref().or(document);
         if let Some(document) = document {
             subjects.block_taken(&project.stacks, document);
         }
@@ -291,28 +289,46 @@ impl Planning<'_> {
         Ok(())
     }
 
-    fn ask_all(
+    /// Asks the tools of this commit's stacks.
+    fn ask_first(
         self,
         subjects: &mut StacksToPlan<'_>,
-        removals: &mut Removals<'_>,
-        commits: &mut Commits,
         checks: &mut Conditions<'_>,
-    ) -> Result<ToolAnswers> {
+    ) -> Result<AskedTools> {
+        note_without_state(self, subjects);
+        let entries = self.entries();
+        let read = self.read_first(subjects, &entries)?;
+        self.find_created_first(subjects);
+        let asked = self.ask(&self.needs(subjects), read)?;
+        self.ask_waiting(subjects, &entries, checks, asked)
+    }
+
+    /// Returns the document with the entries of the stacks whose tools show that they have moved, if
+    /// there are any.
+    fn found_moved(
+        self,
+        recorded: &RecordedState,
+        subjects: &StacksToPlan<'_>,
+        asked: &AskedTools,
+    ) -> Option<Document> {
+        let (context, entries) = (self.context, self.entries());
+        let places = context.places(subjects, &entries, asked);
+        let moves = context.moved_by_backend(&places, &entries, recorded);
+        context.rekeyed(&recorded.document, &moves)
+    }
+
+    /// Asks the tools that depend on the first answers. Returns the backends, too.
+    fn ask_rest(
+        self,
+        subjects: &mut StacksToPlan<'_>,
+        (removals, commits): (&mut Removals<'_>, &mut Commits),
+        asked: AskedTools,
+    ) -> Result<(AskedTools, BTreeMap<StackIndex, StackBackend>)> {
         let Planning {
             context, recorded, ..
         } = self;
         let entries = self.entries();
-        let read = self.read_first(subjects, &entries)?;
-        // Backends in the drivers' blocks are known before tools are asked.
-        let places = context.places(subjects, &entries, &read);
-        subjects.follow(&context.moved_by_backend(&places, &entries, recorded));
-        self.find_created_first(subjects);
-        let asked = self.ask(&self.needs(subjects), read)?;
-        let asked = self.ask_waiting(subjects, &entries, checks, asked)?;
         let places = context.places(subjects, &entries, &asked);
-        let moves = context.moved_by_backend(&places, &entries, recorded);
-        subjects.follow(&moves);
-        removals.follow(&moves);
         if let Some(RecordedState { document, statuses }) = recorded {
             // The recorded facts may already keep a stack: then its tool is not asked.
             context.block_by_backends(removals, &places, document, statuses);
@@ -325,11 +341,7 @@ impl Planning<'_> {
         if let Some(RecordedState { document, statuses }) = recorded {
             context.block_by_backends(removals, &places, document, statuses);
         }
-        Ok(ToolAnswers {
-            asked,
-            places,
-            moves,
-        })
+        Ok((asked, places))
     }
 
     fn ask_removed(
@@ -370,22 +382,6 @@ impl Planning<'_> {
 }
 
 impl Context {
-    /// Returns the document with entries assigned to the moved stacks that they belong to (`moves`:
-    /// from stack to key). `None` if there are none.
-    fn amended(
-        &self,
-        document: Option<&Document>,
-        moves: &BTreeMap<StackIndex, String>,
-    ) -> Option<Document> {
-        let mut document = document.filter(|_| !moves.is_empty())?.clone();
-        let stacks = &self.project.stacks;
-        let moves = moves
-            .iter()
-            .map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
-        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut document);
-        Some(document)
-    }
-
     /// Returns the stacks that an apply changes or decides, in sequence; empty if none is
     /// undecided.
     pub(super) fn sequence(

@@ -20,6 +20,7 @@ use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::state::UsedDigests;
+use crate::selection::select::Selection;
 use crate::state::document::{Document, Entry};
 
 const MAX_WARNINGS: usize = 10;
@@ -148,6 +149,17 @@ impl Planning<'_> {
     }
 }
 
+/// Returns the recorded backends of the stacks.
+pub(super) fn recorded_places(entries: &Entries<'_>) -> BTreeMap<StackIndex, StackBackend> {
+    let mut places: BTreeMap<StackIndex, StackBackend> = BTreeMap::new();
+    for (&stack, (key, entry)) in entries {
+        if let Some(backend) = &entry.backend {
+            places.entry(stack).or_default().recorded = Some(((*key).to_owned(), backend.clone()));
+        }
+    }
+    places
+}
+
 impl Context {
     /// Returns the backends of the stacks, as far as known.
     pub(super) fn places(
@@ -156,13 +168,7 @@ impl Context {
         entries: &Entries<'_>,
         asked: &AskedTools,
     ) -> BTreeMap<StackIndex, StackBackend> {
-        let mut places: BTreeMap<StackIndex, StackBackend> = BTreeMap::new();
-        for (&stack, (key, entry)) in entries {
-            if let Some(backend) = &entry.backend {
-                places.entry(stack).or_default().recorded =
-                    Some(((*key).to_owned(), backend.clone()));
-            }
-        }
+        let mut places = recorded_places(entries);
         for subject in &subjects.all {
             let path = &self.project.stacks[subject.stack].path;
             let answer = asked.answers.get(path);
@@ -177,17 +183,35 @@ impl Context {
         places
     }
 
+    /// Returns the selected stacks that have moved, as far as the backends in the drivers' blocks show
+    /// that, each with its key in the state.
+    pub(super) fn configured_moves(
+        &self,
+        recorded: &RecordedState,
+        selection: &Selection,
+    ) -> BTreeMap<StackIndex, String> {
+        let RecordedState { document, statuses } = recorded;
+        let backend = |key: &String| document.stacks.get(key)?.backend.as_ref();
+        if !statuses.missing.keys().any(|key| backend(key).is_some()) {
+            return BTreeMap::new();
+        }
+        let entries = self.entries_of(document);
+        let mut places = recorded_places(&entries);
+        let mut configured = self.with_configured(&places, document);
+        for stack in selection.stacks() {
+            places.extend(configured.remove_entry(&stack));
+        }
+        self.moved_by_backend(&places, &entries, recorded)
+    }
+
     /// Returns moved stacks, each with its key in the state. Such a stack is unrecorded and has the
     /// backend of a recorded stack that this commit lacks.
     pub(super) fn moved_by_backend(
         &self,
         places: &BTreeMap<StackIndex, StackBackend>,
         entries: &Entries<'_>,
-        recorded: Option<&RecordedState>,
+        recorded: &RecordedState,
     ) -> BTreeMap<StackIndex, String> {
-        let Some(recorded) = recorded else {
-            return BTreeMap::new();
-        };
         let mut by_place: BTreeMap<&str, (Vec<&str>, Vec<StackIndex>)> = BTreeMap::new();
         for key in recorded.statuses.missing.keys() {
             let entry = recorded.document.stacks.get(key);

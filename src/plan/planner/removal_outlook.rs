@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ask::AskedTools;
 use super::commits::Commits;
+use super::recorded_facts::recorded_places;
 use super::removals::{Removal, Removals};
-use super::subjects::{Drivers, RecordedState, StacksToPlan};
+use super::subjects::{Drivers, RecordedState};
 use crate::change::{StackStatus, StackStatuses};
 use crate::context::Context;
 use crate::driver::{Driver, Tool};
@@ -144,13 +144,8 @@ impl Context {
     ) -> Result<()> {
         let RecordedState { document, statuses } = recorded;
         let entries = self.entries_of(document);
-        let nothing = StacksToPlan {
-            all: Vec::new(),
-            without_driver: 0,
-        };
-        let recorded_places = self.places(&nothing, &entries, &AskedTools::none(self));
-        let places = self.with_configured(&recorded_places, document);
-        for (stack, key) in self.moved_by_backend(&places, &entries, Some(recorded)) {
+        let places = self.with_configured(&recorded_places(&entries), document);
+        for (stack, key) in self.moved_by_backend(&places, &entries, recorded) {
             let to = &self.project.stacks[stack].path;
             if let Some(removal) = removals.of_key(&key) {
                 removal.block(
@@ -324,7 +319,6 @@ impl Context {
         };
         let record = NamedConstraints::new(&self.project, &self.graph, Some(document));
         let drivers = Drivers::new(self, Some(document));
-        let moved: BTreeSet<&str> = removals.moved.values().map(String::as_str).collect();
         let left: BTreeSet<String> = removals
             .all
             .iter()
@@ -340,7 +334,6 @@ impl Context {
                         Some(PlannedAction::Delete) => RemovalRole::Destroyed,
                         Some(_) if left.contains(key) => RemovalRole::Untouched,
                         Some(_) => RemovalRole::Missing,
-                        None if moved.contains(key) => RemovalRole::Updated,
                         None if is_only_forgotten(&document.stacks[key]) => RemovalRole::Missing,
                         None => RemovalRole::Untouched,
                     };
@@ -403,18 +396,6 @@ fn is_alike(driver: &Driver<'_>, recorded: Option<&str>) -> bool {
         (None, Some(recorded)) => {
             let says = driver.block.is_some_and(|block| block.backend.is_some());
             says && driver.name == recorded
-        }
-    }
-}
-
-impl StacksToPlan<'_> {
-    /// Assigns this commit's stacks the entries that are recorded under other keys.
-    pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
-        for subject in &mut self.all {
-            if let Some(key) = moves.get(&subject.stack) {
-                subject.previous_path = Some(key.clone());
-                subject.is_moved = true;
-            }
         }
     }
 }

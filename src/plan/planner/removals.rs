@@ -21,7 +21,6 @@ use crate::plan::stale::{Stale, record_of, record_of_generation};
 use crate::plan::succession::LeavingUser;
 use crate::plan::{FailedAsk, SavedStack, UnplannedRemovals};
 use crate::printable::printable;
-use crate::project::stack::StackIndex;
 use crate::selection::select::Query;
 use crate::state::document::{AttemptOutcome, Document, Entry, RunAction as Written};
 
@@ -62,8 +61,6 @@ pub struct Removals<'d> {
     /// By path.
     pub all: Vec<Removal<'d>>,
     pub(super) unplanned: UnplannedRemovals,
-    /// The stacks of this commit that are recorded under other keys. Their backends are the same.
-    pub(super) moved: BTreeMap<StackIndex, String>,
     /// The stacks whose tools could not be asked, with the reason.
     pub(super) failed: BTreeMap<StackPath, String>,
     /// The keys of stacks that an existing plan only removes from the state.
@@ -335,17 +332,22 @@ impl<'d> Removals<'d> {
         self
     }
 
-    /// Drops the stacks that this commit has at other paths (`moves`: from stack to key).
-    pub(super) fn follow(&mut self, moves: &BTreeMap<StackIndex, String>) {
-        self.moved.clone_from(moves);
-        let keys: BTreeSet<&str> = moves.values().map(String::as_str).collect();
-        self.all
-            .retain(|removal| !keys.contains(removal.path.as_str()));
+    pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
+        self.absent.iter()
     }
 
-    pub(super) fn absent(&self) -> impl Iterator<Item = &String> {
-        let is_moved = |key: &&String| self.moved.values().any(|moved| moved == *key);
-        self.absent.iter().filter(move |key| !is_moved(key))
+    /// Returns the same, with entries of its own.
+    pub(super) fn into_owned(self) -> Removals<'static> {
+        let all = self.all.into_iter();
+        Removals {
+            all: all
+                .map(|removal| Removal {
+                    entry: Cow::Owned(removal.entry.into_owned()),
+                    ..removal
+                })
+                .collect(),
+            ..self
+        }
     }
 
     /// Returns why stacks must not be destroyed, by path.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::PlanRequest;
 use crate::change::{CountedStates, EntryIndex, Rollback, StackStatus, StackStatuses};
-use crate::context::{Context, RollbackFlags};
+use crate::context::{Context, RollbackFlags, follow_all};
 use crate::driver::{Driver, ToolsOnPath, driver_of};
 use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
@@ -50,8 +50,6 @@ pub(super) struct StackToPlan<'p> {
     pub(super) ignored_inputs: Vec<String>,
     /// Its recorded key, if that is not its path, or if it has become another stack.
     pub(super) previous_path: Option<String>,
-    /// Whether it is unrecorded but known to be a recorded stack that was moved.
-    pub(super) is_moved: bool,
     /// The recorded commit of the last apply.
     pub(super) source_commit: Option<String>,
     /// The generation that a replace would create first.
@@ -166,7 +164,11 @@ impl<'l, 'd> Drivers<'l, 'd> {
 
 impl Context {
     /// Returns the state if the project keeps one. Otherwise, prints a note once.
-    pub fn recorded_state(&mut self, request: &PlanRequest<'_>) -> Result<Option<RecordedState>> {
+    pub fn recorded_state(
+        &mut self,
+        request: &PlanRequest<'_>,
+        selection: &Selection,
+    ) -> Result<Option<RecordedState>> {
         if self.project.settings.state.is_none() {
             if request.only.is_none() {
                 self.notices.note(
@@ -181,11 +183,48 @@ impl Context {
             self.forget_applies(request.only.unwrap_or_default(), &mut document);
         }
         let address = self.opened()?.backend.address();
-        let statuses = self.statuses_in(&document, address, counted, true)?;
+        let recorded = self.compared_with(address, document)?;
+        if request.is_verification {
+            return Ok(Some(recorded));
+        }
+        // Only drivers with a `backend` show that before tools are asked.
+        let moves = self.configured_moves(&recorded, selection);
+        Ok(Some(match self.rekeyed(&recorded.document, &moves) {
+            Some(document) => self.compared_with(recorded.statuses.base.address, document)?,
+            None => recorded,
+        }))
+    }
+
+    /// Returns the document with entries assigned to the moved stacks that they belong to (`moves`:
+    /// from stack to key); `None` if that changes nothing.
+    pub(super) fn rekeyed(
+        &self,
+        document: &Document,
+        moves: &BTreeMap<StackIndex, String>,
+    ) -> Option<Document> {
+        if moves.is_empty() {
+            return None;
+        }
+        let mut rekeyed = document.clone();
+        let stacks = &self.project.stacks;
+        let moves = moves
+            .iter()
+            .map(|(&stack, key)| (stacks[stack].path.clone(), key.clone()));
+        follow_all(stacks, &moves.collect::<Vec<_>>(), &mut rekeyed);
+        (rekeyed != *document).then_some(rekeyed)
+    }
+
+    /// Compares all stacks with a document at an address.
+    pub(super) fn compared_with(
+        &mut self,
+        address: String,
+        document: Document,
+    ) -> Result<RecordedState> {
+        let statuses = self.statuses_in(&document, address, CountedStates::default(), true)?;
         self.set_generations(&document);
         let (workspace, _) = self.parts();
         extend_as_recorded(&mut workspace.project, &workspace.graph, &document);
-        Ok(Some(RecordedState { document, statuses }))
+        Ok(RecordedState { document, statuses })
     }
 
     /// Drops the recorded applies of stacks, so that only their resources count.
@@ -265,10 +304,13 @@ impl Context {
                     ignored_inputs: Vec::new(),
                     previous_path: recorded
                         .zip(previous)
-                        .map(|(recorded, key)| recorded.document.key_as_read(key))
-                        .filter(|path| *path != self.project.stacks[stack].path.as_str())
+                        .and_then(|(recorded, key)| {
+                            let own = self.project.stacks[stack].path.as_str();
+                            // It may be its own path, with another id.
+                            let before = recorded.document.renamed_from(key);
+                            before.or_else(|| (key != own).then_some(key))
+                        })
                         .map(str::to_owned),
-                    is_moved: false,
                     source_commit: entry.and_then(|entry| entry.applied.as_ref()?.commit.clone()),
                     next: entry.filter(|_| self.is_created_first(stack)).map(|entry| {
                         NextGeneration {

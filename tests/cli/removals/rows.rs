@@ -187,6 +187,39 @@ fn removal_rekeys_a_stack_moved_with_its_backend() {
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
+/// What the entry says holds for the stack wherever it has moved.
+#[test]
+fn removal_keeps_the_facts_of_a_stack_moved_with_its_backend() {
+    let placed = "driver = \"placed\"\n  name = \"net\"";
+    let repository = applied(&[("/net", placed), ("/b", "")]);
+    repository.write("/net/object", "net");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    let first = repository.git("rev-parse HEAD");
+    want(&repository, "/net", "2");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    done(&repository, "state taint /net");
+    log(&repository);
+    repository.mkdir("platform");
+    repository.git("mv net platform/net");
+    repository.commit();
+    assert_eq!(
+        planned(&repository, ""),
+        ["/platform/net = /net delete create"]
+    );
+    done(&repository, "state untaint /net");
+    repository.git(&format!("checkout -q {first}"));
+    repository.mkdir("platform");
+    repository.git("mv net platform/net");
+    repository.commit();
+    let plan = planned(&repository, "");
+    assert!(
+        plan[0].starts_with("/platform/net blocked: HEAD lacks the last applied commit"),
+        "{plan:?}"
+    );
+}
+
 #[test]
 fn removal_detects_no_move_to_two_stacks() {
     let placed = "driver = \"placed\"\n  name = \"net\"";

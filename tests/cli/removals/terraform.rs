@@ -153,6 +153,13 @@ fn removal_is_blocked_by_new_stacks_with_unknown_backends() {
     );
     assert_eq!(destroyed(&repository).len(), 0);
     assert_eq!(entry(&repository, "/app")["driver"], "terraform");
+    // Then everything that is known of `/app` counts.
+    done(&repository, "state taint /app");
+    let plan = planned(&repository, "");
+    assert!(
+        plan.contains(&"/new = /app delete create".to_owned()),
+        "{plan:?}"
+    );
 }
 
 #[test]

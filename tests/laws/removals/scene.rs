@@ -110,7 +110,7 @@ pub(super) struct Entry {
 
 pub(super) type Record = BTreeMap<usize, Entry>;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Scene {
     /// Commits come after their parents.
     pub(super) commits: Vec<Commit>,

@@ -301,7 +301,7 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
     let of_planner = request.of_planner(&tools);
     let recorded = context.ask(|context| {
         context
-            .recorded_state(&of_planner)
+            .recorded_state(&of_planner, &selection)
             .map_err(Error::documented)
     })?;
     context.report_unless_shown(request.only.is_some())?;

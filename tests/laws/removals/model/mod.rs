@@ -413,18 +413,18 @@ impl<'s> Model<'s> {
     }
 
     /// Returns what a plan has to say; else the exit status.
-    pub(super) fn answer(&self, request: &Request) -> Result<Answer, i32> {
+    pub(super) fn answer(&self, request: &Request) -> Result<Result<Answer, i32>, Ambiguous> {
         let record = &self.scene.record;
         // It may be the record of another project.
         if !record.is_empty() && self.keys.is_empty() && !self.had_any() {
-            return Err(4);
+            return Ok(Err(4));
         }
         if let Some(named) = &request.named {
             let is_known = |path: &usize| {
                 self.scene.working[*path].block().is_some() || self.evidence.contains_key(path)
             };
             if !named.iter().all(is_known) {
-                return Err(64);
+                return Ok(Err(64));
             }
         }
         let tree = self.tree();
@@ -433,8 +433,38 @@ impl<'s> Model<'s> {
             .copied()
             .filter(|&path| self.is_selected(path, request))
             .collect();
-        let places = self.places(&selected);
-        let moves = self.moved_by_backend(&places);
+        let moves = self.moved_by_backend(&self.places(&selected));
+        // It has become another stack, even if that was at its path.
+        let by_id = self.keys.iter().filter(|(path, key)| path != key);
+        let mut previous: BTreeMap<usize, usize> = by_id.map(|(path, key)| (*path, *key)).collect();
+        if moves.is_empty() {
+            return Ok(self.answer_of(request, &selected, &previous));
+        }
+        // Everything recorded of a stack that has moved holds for it.
+        let scene = Scene {
+            record: self.amended(&moves),
+            ..self.scene.clone()
+        };
+        let Some(model) = Model::new(&scene, self.repository)? else {
+            return Ok(Err(3));
+        };
+        previous.extend(
+            moves
+                .iter()
+                .filter(|(path, _)| model.keys.contains_key(*path)),
+        );
+        Ok(model.answer_of(request, &selected, &previous))
+    }
+
+    /// Like [`Self::answer`], for the selected stacks and given the keys of those that have moved.
+    fn answer_of(
+        &self,
+        request: &Request,
+        selected: &BTreeSet<usize>,
+        previous: &BTreeMap<usize, usize>,
+    ) -> Result<Answer, i32> {
+        let (record, keys) = (&self.scene.record, &self.keys);
+        let places = self.places(selected);
 
         // The stacks that a removal is about.
         let (mut out_of_scope, mut left_out) = (0, 0);
@@ -447,25 +477,17 @@ impl<'s> Model<'s> {
                 out_of_scope += 1;
             } else if request.no_removals {
                 left_out += 1;
-            } else if !moves.values().any(|it| *it == key) {
+            } else {
                 removals.insert(key, self.removal(key, evidence));
             }
         }
 
-        // What is recorded as it will be, where stacks have moved.
-        let record = if moves.is_empty() {
-            record.clone()
-        } else {
-            self.amended(&moves)
-        };
-        let keys = pairs(&self.scene.working, &record);
-
         let mut entries: BTreeMap<usize, Expected> = BTreeMap::new();
-        for &path in &selected {
-            let previous = moves.get(&path).copied();
+        for &path in selected {
             let is_taken = record.contains_key(&path)
                 && !keys.contains_key(&path)
                 && !keys.values().any(|&key| key == path);
+            let previous = previous.get(&path).copied();
             let entry = self.entry_of_tree(path, previous, is_taken, &places, request);
             entries.insert(path, entry);
         }
@@ -473,30 +495,38 @@ impl<'s> Model<'s> {
         self.block_by_backends(&mut removals, &places);
         for (&key, removal) in &mut removals {
             if removal.needs_code() {
-                self.read_code(key, removal, &moves);
+                self.read_code(key, removal);
             }
         }
         self.block_by_backends(&mut removals, &places);
 
-        let order = order::Case::new(&self.scene.working, &record, &keys);
+        let order = order::Case::new(&self.scene.working, record, keys);
         let of_tree: BTreeMap<usize, &'static str> = entries
             .iter()
             .filter(|(_, entry)| entry.blocked.is_none())
             .map(|(path, entry)| (*path, entry.action))
             .collect();
-        self.keep_what_is_used(&mut removals, &order, &of_tree, &record, &keys);
+        self.keep_what_is_used(&mut removals, &order, &of_tree, record, keys);
 
         for (&key, removal) in &removals {
             entries.insert(key, removal.entry(self.repository));
         }
-        // For a stack that is gone, the rule recorded counts. If HEAD cannot be read, all of the tree is protected.
+        // For a stack that is gone, or that HEAD lacks, the rule recorded counts. If HEAD cannot be read, all of the
+        // tree is protected.
         let mut head = self.head.iter();
         let is_head_broken = head.any(|it| matches!(it, Content::Broken(_)));
+        let is_in_head = |path: usize| {
+            let own = self.block(path);
+            let is_same = |it: &Block| own.has_id && it.has_id && it.text == own.text;
+            let mut blocks = self.head.iter().filter_map(Content::block);
+            self.head[path].block().is_some() || blocks.any(is_same)
+        };
         let is_protected = |path: &usize| {
             if removals.contains_key(path) {
                 record[path].is_protected
             } else {
-                is_head_broken
+                let entry = self.entry(*path).filter(|_| !is_in_head(*path));
+                is_head_broken || entry.is_some_and(|entry| entry.is_protected)
             }
         };
         let mut destroyed = entries.iter().filter(|(path, entry)| {
@@ -543,12 +573,12 @@ impl<'s> Model<'s> {
         moves
     }
 
-    /// What becomes of a stack of the tree, given the key where it was found by its backend, and whether
-    /// another stack is recorded at its path.
+    /// What becomes of a stack of the tree, given the key where it was found, and whether another stack is
+    /// recorded at its path.
     fn entry_of_tree(
         &self,
         path: usize,
-        found: Option<usize>,
+        previous: Option<usize>,
         is_taken: bool,
         places: &Places,
         request: &Request,
@@ -578,7 +608,7 @@ impl<'s> Model<'s> {
                 .collect();
             reasons.extend(Some(texts).filter(|texts| !texts.is_empty()));
         }
-        let mut action = self.action(path, found.is_some(), request);
+        let mut action = self.action(path, request);
         let cannot_destroy = matches!(block.driver, Driver::Lasting | Driver::None);
         if matches!(action, "delete" | "replace") && cannot_destroy {
             reasons.push(why(format!(
@@ -590,24 +620,22 @@ impl<'s> Model<'s> {
         if blocked.is_some() {
             action = "no-op";
         }
-        // It has become another stack, even if that was at its path.
-        let own = self.keys.get(&path).copied().filter(|key| *key != path);
         Expected {
             action,
             blocked,
-            previous: found.or(own),
+            previous,
             removed: None,
         }
     }
 
     /// What is done with a stack of the tree that is not blocked.
-    fn action(&self, path: usize, is_moved: bool, request: &Request) -> &'static str {
+    fn action(&self, path: usize, request: &Request) -> &'static str {
         let block = self.block(path);
         let status = self.statuses[&path];
         if block.is_read {
             return "read";
         }
-        let is_on_record = is_moved || status != StackStatus::Never;
+        let is_on_record = status != StackStatus::Never;
         let finds_something = match block.driver {
             Driver::Empty | Driver::Vacant => false,
             Driver::Eager => true,

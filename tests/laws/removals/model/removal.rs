@@ -97,12 +97,7 @@ impl Model<'_> {
     }
 
     /// Finds out what the code of the commit does.
-    pub(super) fn read_code(
-        &self,
-        key: usize,
-        removal: &mut Removal,
-        moves: &BTreeMap<usize, usize>,
-    ) {
+    pub(super) fn read_code(&self, key: usize, removal: &mut Removal) {
         let entry = &self.scene.record[&key];
         let snapshot = self.snapshot(removal.seen.expect("there is evidence"));
         if snapshot.iter().any(|it| matches!(it, Content::Broken(_))) {
@@ -125,7 +120,7 @@ impl Model<'_> {
             _ => None,
         };
         if entry.backend.is_none() {
-            self.block_by_command(block, removal, moves);
+            self.block_by_command(block, removal);
         }
         match block.driver {
             Driver::Lasting => removal.block(why("its driver `lasting` has no `destroy`")),
@@ -144,12 +139,7 @@ impl Model<'_> {
 
     /// Keeps a stack whose driver does not say where its state is if its command may also destroy another stack: of
     /// the tree, of the default branch, or a recorded one that is not here.
-    fn block_by_command(
-        &self,
-        block: &Block,
-        removal: &mut Removal,
-        moves: &BTreeMap<usize, usize>,
-    ) {
+    fn block_by_command(&self, block: &Block, removal: &mut Removal) {
         // The last word of the command that destroys, without what is just the directory.
         let word = |block: &Block| match block.driver {
             Driver::Blind => Some(format!("t{}", block.text)),
@@ -188,7 +178,7 @@ impl Model<'_> {
             let entry = &self.scene.record[&path];
             let is_ignored = entry.is_read || entry.driver == Some(Driver::None);
             let is_absent = matches!(evidence, Evidence::None(_));
-            if !is_absent || is_ignored || moves.values().any(|key| *key == path) {
+            if !is_absent || is_ignored {
                 continue;
             }
             let commit = match (&entry.applied, entry.last) {
