@@ -24,8 +24,8 @@ pub(super) struct LackingFiles {
     pub(super) files: ChangedFiles,
     /// Those of the commit whose content is not elsewhere now.
     lost: Vec<ProjectPath>,
-    /// Those of them that are gone: they may have been renamed before the commit changed them.
-    gone: Vec<ProjectPath>,
+    /// Those of them that no longer exist: they may have been renamed before the commit changed them.
+    missing: Vec<ProjectPath>,
     /// Whether a link differs. Its target is an input without a name.
     has_links: bool,
 }
@@ -61,7 +61,7 @@ impl LackingFiles {
         let mut found = LackingFiles {
             files: ChangedFiles::default(),
             lost: Vec::new(),
-            gone: Vec::new(),
+            missing: Vec::new(),
             has_links: false,
         };
         let mut lacking = Vec::new();
@@ -72,7 +72,7 @@ impl LackingFiles {
                     lacking.push(file.clone());
                     found.lost.push(file.path.clone());
                     if now.change.is_deletion() {
-                        found.gone.push(file.path.clone());
+                        found.missing.push(file.path.clone());
                     }
                 }
                 // HEAD may have it under another path.
@@ -80,21 +80,21 @@ impl LackingFiles {
                 None => {}
             }
         }
-        if found.gone.is_empty() && deleted.is_empty() {
+        if found.missing.is_empty() && deleted.is_empty() {
             found.files = ChangedFiles::new(lacking);
             return Ok(found);
         }
-        let names = found.gone.iter().chain(&deleted);
+        let names = found.missing.iter().chain(&deleted);
         let names: HashSet<&str> = names.map(ProjectPath::basename).collect();
         let added = now.values().filter(|file| {
             file.change == FileChange::Added && names.contains(file.path.basename())
         });
         let new = NewPlaces::find(repository, head.as_ref(), added)?;
-        let at_commit = repository.recorded_files(commit, &found.gone)?;
+        let at_commit = repository.recorded_files(commit, &found.missing)?;
         let moved = at_commit.iter().filter(|file| !new.of(file).is_empty());
         let moved: HashSet<&ProjectPath> = moved.map(|file| &file.path).collect();
         found.lost.retain(|path| !moved.contains(path));
-        found.gone.retain(|path| !moved.contains(path));
+        found.missing.retain(|path| !moved.contains(path));
         for file in repository.recorded_files(parting, &deleted)? {
             lacking.extend(new.of(&file).iter().map(|path| ChangedFile {
                 path: path.clone(),
@@ -103,7 +103,7 @@ impl LackingFiles {
             }));
         }
         found.files = ChangedFiles::new(lacking);
-        if !found.gone.is_empty() {
+        if !found.missing.is_empty() {
             let all: Vec<ProjectPath> = now.into_keys().collect();
             let mut all = repository.recorded_files(commit, &all)?.into_iter();
             found.has_links = all.any(|file| file.mode == RecordedMode::Link);
@@ -180,9 +180,9 @@ impl<'d> EarlierInputs<'d> {
         }
     }
 
-    /// Returns whether the stack had one of the files as an input, or may have had one that is gone.
+    /// Returns whether the stack had one of the files as an input, or may have had one that no longer exists.
     pub(super) fn may_have(&self, lacking: &LackingFiles, digests: &InputDigests) -> bool {
-        let gone = &lacking.gone;
+        let missing = &lacking.missing;
         let is_of_directory = |file: &ProjectPath| {
             let is_above = |directory: &ProjectPath| {
                 let above = file.parent();
@@ -192,11 +192,11 @@ impl<'d> EarlierInputs<'d> {
             let directory = self.moved_from.as_ref();
             directory.is_some_and(|it| file.is_at_or_below(it) || is_above(it))
         };
-        if gone.iter().any(is_of_directory) {
+        if missing.iter().any(is_of_directory) {
             return true;
         }
         let Some(recorded) = self.recorded.filter(|_| !lacking.has_links) else {
-            return !gone.is_empty();
+            return !missing.is_empty();
         };
         let now = digests.stacks.get(&self.stack).map(|digest| &digest.inputs);
         let is_same = |part: &str, digest: &String| {
@@ -211,7 +211,7 @@ impl<'d> EarlierInputs<'d> {
         places.any(|(word, place)| {
             // What a module uses has no part of its own.
             let leads_on = !matches!(word, "read" | "watch");
-            leads_on && !gone.is_empty() || lacking.lost.iter().any(|file| is_in(file, place))
+            leads_on && !missing.is_empty() || lacking.lost.iter().any(|file| is_in(file, place))
         })
     }
 }

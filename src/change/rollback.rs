@@ -13,7 +13,7 @@
 //! | part of HEAD | no rollback: HEAD moves on from it |
 //! | HEAD is behind it or has diverged from it, and lacks its changes of the stack | rollback, even if HEAD has changes of its own |
 //! | the same, but HEAD has all its changes of the stack since the merge base, or there are none | no rollback |
-//! | the same, and it changed a file that is gone, and may have been an input | rollback |
+//! | the same, and it changed a file that no longer exists and may have been an input | rollback |
 //! | a shallow clone does not show the merge base | rollback, until the history is fetched |
 //! | not in this clone | rollback, until it is fetched |
 //! | not on the remote either, as after a force-push | rollback |

@@ -91,6 +91,9 @@ impl<'d> Planner<'_, 'd> {
         {
             // What follows from an entry, such as its taint, was not asked for.
             drop((subjects, checks, asked));
+            context.notices.note(
+                "the tools show that recorded stacks have moved: planning again with their entries",
+            );
             let address = recorded.statuses.base.address.clone();
             let moved = context.compared_with(address, document)?;
             let removals = context.removals(request, query, Some(&moved));
