@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
-use super::run::{RunJob, patterns, records_of};
+use super::run::{JobResults, RunJob, SeenAttempts, changed_meanwhile, patterns, records_of};
 use crate::ascii::hex;
 use crate::change::EntryIndex;
 use crate::context::{Context, from_lock, from_read, from_store, state_config};
@@ -195,6 +195,8 @@ pub struct OpenTurns {
     /// The others that are not done.
     pub skipped: BTreeMap<StackPath, SkipReason>,
     pub job: RunJob,
+    /// The attempts that the gate has seen, if they show what is done.
+    pub seen: Option<SeenAttempts>,
 }
 
 /// The progress of a work order, as the state has it.
@@ -378,6 +380,7 @@ impl Context {
             turns: mut states,
             mut records,
         } = self.progress(order, recorded)?;
+        let seen = self.seen_attempts(order, job, recorded)?;
         let predecessors = order.predecessors();
         // With `continue`, stacks run after failed ones, too.
         let on_error = order.run_settings().map_err(Error::refused)?.on_error();
@@ -406,6 +409,7 @@ impl Context {
                 },
                 records,
             },
+            seen,
         };
         let failed = failed_turn(order, &states, &job.turns)?;
         let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnProgress::Done).collect();
@@ -425,6 +429,49 @@ impl Context {
             open.stacks.push(stack.context("the graph is the same")?);
         }
         Ok(open)
+    }
+
+    /// Returns the attempts at the turns of a job that the state does not record.
+    fn seen_attempts(
+        &self,
+        order: &WorkOrder,
+        job: &OrderedJob,
+        recorded: Option<RecordKind>,
+    ) -> Result<Option<SeenAttempts>> {
+        let store = match recorded {
+            None => self.results_store()?,
+            Some(_) => None,
+        };
+        let Some(store) = store else { return Ok(None) };
+        let files = store.result_files(&order.run).map_err(from_store)?;
+        Ok(Some(SeenAttempts {
+            turns: job.turns.clone(),
+            latest: files.latest(),
+        }))
+    }
+
+    /// Refuses a job if another run of it has run a stack since the gate.
+    pub(super) fn check_attempts(&self, results: &JobResults) -> Result<()> {
+        let Some(SeenAttempts { turns, latest }) = &results.seen else {
+            return Ok(());
+        };
+        let Some(store) = self.results_store()? else {
+            return Ok(());
+        };
+        let outline = &results.outline;
+        let files = store.result_files(&outline.run).map_err(from_store)?;
+        let now = files.latest();
+        let attempts = |it: &LatestAttempts, turn: usize| {
+            (
+                it.results.get(&turn).copied(),
+                it.killed.get(&turn).copied(),
+            )
+        };
+        let is_new = |turn: &&usize| attempts(&now, **turn) != attempts(latest, **turn);
+        match turns.iter().find(is_new) {
+            None => Ok(()),
+            Some(&turn) => Err(changed_meanwhile("run", &outline.turns[turn].stack)),
+        }
     }
 
     /// Returns where the results of a job go.

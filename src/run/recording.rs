@@ -2,6 +2,7 @@
 //!
 //! A run that cannot be recorded still runs.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::{fs, io};
 
@@ -15,8 +16,8 @@ use crate::folder::{GuardedFolder, Unusable};
 use crate::notice::Notices;
 use crate::printable::{command_line, listed, printable};
 use crate::record::journal::{
-    Header, Journal, JournalError, KEPT_RUNS, Liveness, LockHolder, Locking, ProjectLock,
-    RunRecord, Runs, UnreadRun,
+    Header, Journal, JournalError, KEPT_RUNS, Liveness, LockHolder, Locking, RunLock, RunRecord,
+    Runs, UnreadRun,
 };
 use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
@@ -37,7 +38,7 @@ pub struct Recording {
     turns: Turns,
     followers: Followers,
     journal: Option<Journal>,
-    lock: Option<ProjectLock>,
+    lock: Option<RunLock>,
     has_complained: bool,
 }
 
@@ -63,13 +64,16 @@ pub struct EndedRecording {
     pub unsent: Option<Vec<UnsentResult>>,
 }
 
-/// Whether a run may start while another one is in progress.
-#[derive(Clone, Copy)]
-pub struct Concurrency {
-    /// Whether another run may be in progress.
-    pub is_allowed: bool,
-    /// Whether the command has the flag `--allow-concurrent`, so that hints may name it.
-    pub has_flag: bool,
+/// Which runs may be in progress when a run starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Concurrency {
+    None {
+        /// Whether the command has the flag `--allow-concurrent`, so that hints may name it.
+        has_flag: bool,
+    },
+    /// The run is a job of a work order: jobs of the same order with other stacks.
+    Jobs,
+    Any,
 }
 
 impl Recording {
@@ -80,11 +84,11 @@ impl Recording {
         beside: Concurrency,
         notices: &Notices,
     ) -> Result<Self> {
-        let allow_concurrent = beside.is_allowed;
+        let allow_concurrent = beside == Concurrency::Any;
         let mut recording = Recording::default();
         let folder = match GuardedFolder::create(root) {
             Ok(folder) => folder,
-            Err(why @ Unusable::Io { .. }) if !allow_concurrent && ProjectLock::may_exist(root) => {
+            Err(why @ Unusable::Io { .. }) if !allow_concurrent && RunLock::may_exist(root) => {
                 return Err(no_lock(why, beside));
             }
             Err(why) => {
@@ -93,7 +97,8 @@ impl Recording {
             }
         };
         let mut killed_before = None;
-        let unlocked = match ProjectLock::lock(&folder, &LockHolder::of(header)) {
+        let _gate = RunLock::wait_to_begin(&folder);
+        let unlocked = match RunLock::lock(&folder, &LockHolder::of(header)) {
             Ok(Locking::Ours { lock, killed }) => {
                 recording.lock = Some(lock);
                 if !allow_concurrent {
@@ -108,7 +113,9 @@ impl Recording {
                 check_resumed_once(&folder, header)?;
                 None
             }
-            Ok(Locking::Held(holder)) => return Err(held(&folder, holder, header, beside)),
+            Ok(Locking::Held(holder)) => {
+                return Err(held(&folder, holder, header, beside, &[]));
+            }
             Ok(Locking::Unopened(why)) if allow_concurrent => {
                 check_resumed_once(&folder, header)?;
                 Some(why)
@@ -123,6 +130,13 @@ impl Recording {
         match (created, unlocked) {
             (Ok(journal), unlocked) => {
                 recording.journal = Some(journal);
+                if beside == Concurrency::Jobs
+                    && recording.lock.is_some()
+                    && let Ok(lock) = RunLock::of_job(&folder, &header.run)
+                {
+                    // Otherwise the job keeps that of the project, so that it runs alone.
+                    recording.lock = Some(lock);
+                }
                 if let Some(why) = unlocked {
                     let warning = format!("the run has no lock: {why}; {UNPROTECTED}");
                     warn(notices, warning);
@@ -179,7 +193,9 @@ impl Recording {
         if let Some(record) = record {
             record.add(entry);
         }
-        if matches!(event, RunEvent::RunFinished(_)) {
+        let is_finished = matches!(event, RunEvent::RunFinished(_));
+        // Before another run of a job begins, the results show what is done.
+        if is_finished && self.followers.results.is_none() {
             // The journal is complete, and its lock given back, before another run may begin.
             self.journal = None;
             self.lock = None;
@@ -191,7 +207,7 @@ impl Recording {
     pub fn discard(mut self) {
         if let Some(journal) = self.journal.take() {
             let folder = journal.folder().to_owned();
-            drop(journal);
+            drop((self.lock.take(), journal));
             // A leftover journal would look like that of a killed run.
             _ = fs::remove_dir_all(folder);
         }
@@ -205,10 +221,13 @@ impl Recording {
             results,
         } = self.followers;
         let ended = stream.map_or(Ok(()), |mut stream| stream.end());
+        let unsent = results.map(ResultSender::end);
+        // Before the journal: otherwise the job would look as if only its commands were left.
+        drop(self.lock);
         EndedRecording {
             record,
             problem: ended.map_err(|error| unread(&error)).err(),
-            unsent: results.map(ResultSender::end),
+            unsent,
         }
     }
 }
@@ -236,18 +255,34 @@ fn check_alone(folder: &GuardedFolder, header: &Header, beside: Concurrency) -> 
     let Some(runs) = runs(folder)? else {
         return Ok(());
     };
-    match runs.in_progress() {
+    let is_of_order = |other: &Header| {
+        beside == Concurrency::Jobs && other.is_job() && other.part_of == header.part_of
+    };
+    let may_be_beside =
+        |other: &Header| is_of_order(other) && common_stacks(header, other).is_empty();
+    match runs.in_progress(may_be_beside) {
         None => Ok(()),
         Some((run, Liveness::Unknown)) => {
             let hint = format!("if it has ended, remove `.orch/runs/{run}`");
             Err(may_be_alive_error(run).hint(beside.hint(&hint, ',')))
         }
         Some((other, _)) => {
-            let other = runs.brief(other).ok();
-            let holder = other.map(|other| LockHolder::of(&other.header));
-            Err(held(folder, holder, header, beside))
+            let other = runs.header(other).ok();
+            let common = other.iter().filter(|other| is_of_order(other));
+            let common: Vec<&str> = common
+                .flat_map(|other| common_stacks(header, other))
+                .collect();
+            let holder = other.as_ref().map(LockHolder::of);
+            Err(held(folder, holder, header, beside, &common))
         }
     }
+}
+
+/// Returns the stacks that two runs have in common.
+fn common_stacks<'h>(header: &'h Header, other: &Header) -> Vec<&'h str> {
+    let all: HashSet<&String> = other.order.iter().collect();
+    let stacks = header.order.iter().filter(|stack| all.contains(stack));
+    stacks.map(String::as_str).collect()
 }
 
 /// Refuses if another run resumed the same run before this one took the lock: this selection is then outdated. Claims
@@ -273,7 +308,7 @@ impl Concurrency {
     /// Returns a hint that ends with the flag, if it would help.
     fn hint(self, hint: &str, separator: char) -> String {
         let beside = "or run at the same time with `--allow-concurrent`";
-        if self.has_flag {
+        if self == (Concurrency::None { has_flag: true }) {
             format!("{hint}{separator} {beside}")
         } else {
             hint.to_owned()
@@ -301,35 +336,46 @@ pub(super) fn unread_later_error(unread: UnreadRun) -> Error {
     Error::external(unread).hint(hint)
 }
 
-/// Returns the error of a lock that another run holds, or that a killed run has left to its commands.
+/// Returns the error of a lock that another run holds, or that a killed run has left to its commands. If both are jobs of
+/// one work order, they have `common` stacks.
 fn held(
     folder: &GuardedFolder,
     holder: Option<LockHolder>,
     header: &Header,
     beside: Concurrency,
+    common: &[&str],
 ) -> Error {
-    let wait = beside.hint("wait until it has ended", ',');
+    let wait = match beside {
+        Concurrency::Jobs => "wait until it has ended, then run the job again".to_owned(),
+        _ => beside.hint("wait until it has ended", ','),
+    };
     let Some(holder) = holder else {
         return Error::refused("another run is in progress in this project; its id is unknown")
             .hint(wait);
     };
     let run = described(&holder);
     let killed = Runs::find(folder.clone()).ok().and_then(|runs| {
-        let is_gone = runs.liveness(&holder.run) == Liveness::Gone;
+        let liveness = runs.liveness(&holder.run);
+        let is_gone = matches!(liveness, Liveness::Gone | Liveness::Outlived);
         // A run without a journal may still be alive.
         runs.record(&holder.run).ok().filter(|_| is_gone)
     });
     if let Some(record) = killed {
+        let then = |what: &str| beside.hint(&format!("wait until it has ended, then {what}"), ';');
         let hint = match holder.purpose {
-            None => {
-                let run = &holder.run;
-                let hint = format!("wait until it has ended, then run `orch run --resume {run}`");
-                beside.hint(&hint, ';')
+            _ if holder.is_job => then("run the job again"),
+            None if beside != Concurrency::Jobs => {
+                then(&format!("run `orch run --resume {}`", holder.run))
             }
-            Some(_) => wait,
+            _ => wait,
+        };
+        let job = if holder.is_job {
+            "a job of a work order, "
+        } else {
+            ""
         };
         return Error::refused(format!(
-            "orch was killed during run {run}, but {} is still running",
+            "orch was killed during {job}run {run}, but {} is still running",
             what_runs(&record)
         ))
         .hint(hint);
@@ -340,9 +386,18 @@ fn held(
         format!(" on {}", printable(&holder.host))
     };
     let process = holder.process;
-    let message =
-        format!("another run is in progress in this project: {run}, process {process}{elsewhere}");
-    if beside.has_flag && std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run) {
+    let what = match common {
+        [] if holder.is_job => "a job of a work order is in progress in this project".to_owned(),
+        [] => "another run is in progress in this project".to_owned(),
+        stacks => {
+            let stacks = listed(stacks.iter().map(|stack| printable(stack)), MAX_NAMED);
+            format!("another job of this work order runs {stacks}")
+        }
+    };
+    let message = format!("{what}: {run}, process {process}{elsewhere}");
+    if beside == (Concurrency::None { has_flag: true })
+        && std::env::var("ORCH_RUN_ID").is_ok_and(|ours| ours == holder.run)
+    {
         return Error::refused(format!(
             "{message}; this orch was started by one of its commands"
         ))

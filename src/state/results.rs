@@ -52,7 +52,7 @@ impl ResultName {
 }
 
 /// The latest attempts of the turns of a work order, by the positions of the turns.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LatestAttempts {
     /// The latest results.
     pub results: BTreeMap<usize, ResultName>,

@@ -1034,7 +1034,7 @@ fn finish_counts_a_stack_whose_last_attempt_was_killed() {
     // An attempt ends when a second begins, in which the next one starts.
     sandbox.write_program(
         "/killed.sh",
-        "#!/bin/sh\nif [ -e \"$ORCH_ROOT/../kill\" ]; then kill -KILL $PPID; fi\nsleep 0.2\nuntil [ $(date +%N | cut -c1) = 0 ]; do sleep 0.02; done\n",
+        "#!/bin/sh\nif [ -e \"$ORCH_ROOT/../kill\" ]; then kill -KILL $PPID; exit; fi\nsleep 0.2\nuntil [ $(date +%N | cut -c1) = 0 ]; do sleep 0.02; done\n",
     );
     sandbox.write("/github.yml", "runs-on: x\n");
     let repository = Repository::of(sandbox);

@@ -200,9 +200,9 @@ impl Apply<'_> {
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
             notices: &context.notices,
-            beside: Concurrency {
-                is_allowed: self.part.is_some(),
-                has_flag: false,
+            beside: match self.part {
+                Some(_) => Concurrency::Jobs,
+                None => Concurrency::None { has_flag: false },
             },
             uncommitted: verified.uncommitted.clone(),
             is_reported: false,

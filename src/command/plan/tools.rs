@@ -60,10 +60,7 @@ impl Ask for Tools<'_> {
             results: None,
             is_recorded: origin.is_recorded && context.rule != RootRule::WorkingDirectory,
             notices: &context.notices,
-            beside: Concurrency {
-                is_allowed: false,
-                has_flag: false,
-            },
+            beside: Concurrency::None { has_flag: false },
             uncommitted: None,
             is_reported: false,
             events: None,

@@ -15,11 +15,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 pub use self::destroys::DestroyGuard;
-pub(super) use self::options::records_of;
-pub use self::options::{PolicyOptions, ResumeOptions, RunJob, RunOptions};
+pub use self::options::{
+    JobResults, PolicyOptions, ResumeOptions, RunJob, RunOptions, SeenAttempts,
+};
+pub(super) use self::options::{changed_meanwhile, records_of};
 pub use self::policies::PreparedRunPolicies;
 pub(super) use self::policies::patterns;
 use self::recorder::HeldState;
@@ -37,7 +38,6 @@ use crate::project::script::labels;
 use crate::project::stack::StackIndex;
 use crate::record::journal::{BaseRecord, RunRecord, UncommittedFile};
 use crate::record::logs::Logs;
-use crate::record::results::OrderOutline;
 use crate::report::CommandLines;
 use crate::run::directed::Director;
 use crate::run::event_stream::EventStream;
@@ -360,7 +360,6 @@ impl<'o> SelectedRun<'o> {
             shared,
             results: options.results.clone(),
             allow_concurrent: options.allow_concurrent,
-            is_job: options.results.is_some(),
         }))
     }
 }
@@ -373,10 +372,9 @@ pub struct LockedRun {
     uncommitted: Option<Vec<UncommittedFile>>,
     /// `None` if no outputs are shared.
     shared: Option<SharingStacks>,
-    /// The turns of the work order, if it is a job of one.
-    results: Option<Arc<OrderOutline>>,
+    /// The results of the work order, if it is a job of one.
+    results: Option<JobResults>,
     allow_concurrent: bool,
-    is_job: bool,
 }
 
 impl LockedRun {
@@ -413,13 +411,16 @@ impl LockedRun {
         let inputs = self.shared.map(|it| it.prepare(context, &run));
         let inputs = inputs.transpose()?;
         let (sequence, jobs) = (run.sequence.clone(), run.jobs());
-        let results = self.results.map(|outline| context.order_results(&outline));
+        let is_job = self.results.is_some();
+        let results = self.results.as_ref();
+        let results = results.map(|results| context.order_results(&results.outline));
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
             notices: &context.notices,
-            beside: Concurrency {
-                is_allowed: self.allow_concurrent,
-                has_flag: true,
+            beside: match self.allow_concurrent {
+                _ if is_job => Concurrency::Jobs,
+                true => Concurrency::Any,
+                false => Concurrency::None { has_flag: true },
             },
             uncommitted: self.uncommitted,
             is_reported,
@@ -429,6 +430,9 @@ impl LockedRun {
         };
         let begun = run.begin(&context.project, &context.references, circumstances);
         let mut session = RunSession::new(context, begun?);
+        if let Some(results) = &self.results {
+            context.check_attempts(results)?;
+        }
         if let Some((plan, held)) = held {
             session.keep_state(held.into_lock(), plan)?;
         }
@@ -450,7 +454,7 @@ impl LockedRun {
             jobs,
             lines,
             inputs,
-            is_job: self.is_job,
+            is_job,
         })
     }
 }

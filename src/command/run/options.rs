@@ -20,6 +20,7 @@ use crate::run::run_command::CommandKind;
 use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::state::document::{Document, OrderJob};
+use crate::state::results::LatestAttempts;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub struct RunOptions {
@@ -38,8 +39,8 @@ pub struct RunOptions {
     pub fails_if_empty: bool,
     /// The job of a work order that the run is, if it is one.
     pub job: Option<RunJob>,
-    /// The turns of its work order, for their results.
-    pub results: Option<Arc<OrderOutline>>,
+    /// The results of its work order.
+    pub results: Option<JobResults>,
     pub disabled: Disabled,
 }
 
@@ -47,6 +48,21 @@ pub struct RunJob {
     pub order: OrderJob,
     /// What the state had of its stacks before the lock was taken, by stack.
     pub records: BTreeMap<StackPath, Option<String>>,
+}
+
+/// The results of a work order, for one of its jobs.
+#[derive(Clone)]
+pub struct JobResults {
+    pub outline: Arc<OrderOutline>,
+    /// The attempts at its turns before the gate, if they show what is done.
+    pub seen: Option<SeenAttempts>,
+}
+
+/// The latest attempts at some turns of a work order.
+#[derive(Debug, Clone)]
+pub struct SeenAttempts {
+    pub turns: Vec<usize>,
+    pub latest: LatestAttempts,
 }
 
 pub struct ResumeOptions {
@@ -73,13 +89,18 @@ impl RunJob {
             .find(|(stack, record)| self.records.get(*stack) != Some(record));
         match changed {
             None => Ok(()),
-            Some((stack, _)) => Err(Error::refused(format!(
-                "another run of the job has changed {} meanwhile",
-                printable(stack.as_str())
-            ))
-            .hint("run the job again: it skips stacks that are done")),
+            Some((stack, _)) => Err(changed_meanwhile("changed", stack.as_str())),
         }
     }
+}
+
+/// Returns the error of a job if another run of it has changed or run a stack since the gate.
+pub(in crate::command) fn changed_meanwhile(has: &str, stack: &str) -> Error {
+    let stack = printable(stack);
+    Error::refused(format!(
+        "another run of the job has {has} {stack} meanwhile"
+    ))
+    .hint("run the job again: it skips stacks that are done")
 }
 
 pub(in crate::command) fn records_of<'s>(

@@ -142,7 +142,7 @@ fn kept(state: &ProjectState<'_>, wanted: &str) -> Result<(String, LocalCopy, Ru
         .id(wanted)
         .map_err(|error| Error::usage(error.to_string()))?;
     match runs.liveness(id) {
-        Liveness::Gone => {}
+        Liveness::Gone | Liveness::Outlived => {}
         Liveness::Alive => {
             return Err(Error::refused(format!("run {id} is in progress")));
         }

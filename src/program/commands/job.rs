@@ -39,7 +39,8 @@ use crate::program::error::{ProgramError, Result};
 /// stack, `orch` checks that the work order and the inputs are the same, that the order holds the lock,
 /// and that every stack that it runs after has succeeded. Otherwise the stack is skipped, and the exit
 /// status is 1. With `--on-error continue`, commands run after failed stacks, too. A job that runs again
-/// skips stacks that are done. See `orch help engines`.
+/// skips stacks that are done. In a checkout, jobs of one work order run beside each other, but no two runs
+/// of a stack, and no other run. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The id of the job

@@ -87,6 +87,11 @@ impl Header {
     pub fn is_of_work_order(&self) -> bool {
         self.part_of.as_ref() == Some(&self.run)
     }
+
+    /// Returns whether it is a job of a work order; a run of follow-ups resumes another run.
+    pub fn is_job(&self) -> bool {
+        self.part_of.is_some() && self.resumes.is_none() && !self.is_of_work_order()
+    }
 }
 
 /// How policies see the turns of a run: they deploy, accept drift, or are tasks.

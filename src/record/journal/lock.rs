@@ -7,6 +7,9 @@
 //! Commands inherit the lock. If `orch` is killed, its commands keep running, and nothing else may start before they
 //! have ended. At the end of a run the lock is released explicitly for all processes: one that a command leaves
 //! behind on purpose does not hold it.
+//!
+//! A job of a work order holds this lock only while it begins: after that, others of the order may run beside it. It
+//! then holds the file `lock` in the folder of its run, in the same way.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -25,11 +28,14 @@ use crate::on_disk::if_there;
 
 const FILE: &str = "lock";
 
+/// The file that a run keeps locked while it begins.
+const GATE: &str = "lock.begin";
+
 /// The most that is read of the file; a command line may be long.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// How long the processes of a killed `orch` may take to end.
-const GRACE: Duration = Duration::from_secs(1);
+pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LockHolder {
@@ -40,6 +46,9 @@ pub struct LockHolder {
     /// The purpose of the run, if it is not only its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
+    /// Whether it is a job of a work order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_job: bool,
     pub since: Timestamp,
 }
 
@@ -51,6 +60,7 @@ impl LockHolder {
             host: header.host.clone(),
             command: header.command.clone(),
             purpose: header.purpose.clone(),
+            is_job: header.is_job(),
             since: header.at,
         }
     }
@@ -58,7 +68,7 @@ impl LockHolder {
 
 pub enum Locking {
     Ours {
-        lock: ProjectLock,
+        lock: RunLock,
         /// The run that had it before and was killed.
         killed: Option<LockHolder>,
     },
@@ -68,23 +78,41 @@ pub enum Locking {
     Unopened(Unusable),
 }
 
-/// The lock, which is held while this value exists.
+/// The lock of a run, which is held while this value exists.
 #[derive(Debug)]
-pub struct ProjectLock {
+pub struct RunLock {
     file: File,
 }
 
-impl ProjectLock {
+impl RunLock {
     /// Returns whether a project has the file of the lock, or may have: then another run may hold the lock.
     pub fn may_exist(root: &Path) -> bool {
         let looked = if_there(root.join(NAME).join(FILE).symlink_metadata());
         !matches!(looked, Ok(None))
     }
 
-    pub fn lock(place: &GuardedFolder, holder: &LockHolder) -> Result<Locking, Unusable> {
+    /// Waits until no other run begins. None does until the returned file is closed. Without that, a job might be refused
+    /// because another one begins.
+    pub fn wait_to_begin(place: &GuardedFolder) -> Option<File> {
+        let gate = place.open(GATE, &mut options()).ok()?;
+        gate.lock().ok()?;
+        Some(gate)
+    }
+
+    /// Takes the lock of a job that is about to begin, in the folder of its run.
+    pub fn of_job(place: &GuardedFolder, run: &str) -> Result<Self, Unusable> {
+        let path = of_run(run);
         let options = &mut OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = match place.open(FILE, options) {
+        let file = place.open(&path, options.write(true).create_new(true))?;
+        // Others only look whether it is locked.
+        file.lock()
+            .and_then(|()| let_commands_inherit(&file))
+            .map_err(|error| failed("lock", &path, error))?;
+        Ok(RunLock { file })
+    }
+
+    pub fn lock(place: &GuardedFolder, holder: &LockHolder) -> Result<Locking, Unusable> {
+        let mut file = match place.open(FILE, &mut options()) {
             Ok(file) => file,
             Err(why @ Unusable::Io { .. }) if place.may_have(FILE) => {
                 return Ok(Locking::Unopened(why));
@@ -107,7 +135,7 @@ impl ProjectLock {
         }
         let killed = read(&mut file);
         let_commands_inherit(&file).map_err(|error| failed("hand down", ".orch/lock", error))?;
-        let lock = ProjectLock { file };
+        let lock = RunLock { file };
         // On a full disk the file does not name the holder, but the lock is held.
         if let Err(error) = lock.describe(holder) {
             debug!(%error, "the lock does not name its holder");
@@ -123,7 +151,7 @@ impl ProjectLock {
     }
 }
 
-impl Drop for ProjectLock {
+impl Drop for RunLock {
     fn drop(&mut self) {
         // If the run did not end normally, commands may be running.
         if !std::thread::panicking() {
@@ -131,6 +159,18 @@ impl Drop for ProjectLock {
             _ = self.file.unlock();
         }
     }
+}
+
+/// Returns the file that a job keeps locked, and its commands after it.
+pub(super) fn of_run(run: &str) -> String {
+    format!("runs/{run}/{FILE}")
+}
+
+/// Returns how to open a file of the lock, which need not exist.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options
 }
 
 /// Reads the holder of the lock, if the file names it.

@@ -3,10 +3,12 @@
 //! ```text
 //! .orch/                   at the project root; ignores itself
 //!   .gitignore             *
-//!   lock                   held while a run is in progress
+//!   lock                   held while a run is in progress, and while a job of a work order begins
+//!   lock.begin             held while a run begins
 //!   runs/<run id>/
 //!     journal.jsonl        a header, then one line for each transition
 //!     logs/                the output of commands
+//!     lock                 held while a job is in progress
 //! ```
 //!
 //! A run writes its journal as events happen, each line with one unbuffered call, so that the journal is complete
@@ -36,7 +38,7 @@ pub use self::header::{
     TagLimitRecord, UncommittedFile, Word, arguments,
 };
 pub use self::header::{AskedRecord, DRIFT, PLAN_FOLLOW_UPS, PoliciesRecord, TASK, TRACKED};
-pub use self::lock::{LockHolder, Locking, ProjectLock};
+pub use self::lock::{LockHolder, Locking, RunLock};
 pub use self::read::JournalError;
 pub use self::record::{
     AttemptRecord, EvaluatedTurn, RunRecord, StackRecord, StackState, Stop, StopCause,

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use uuid::{NoContext, Timestamp, Uuid};
 
 use super::entry::{Counts, EndedTurnRecord, Finished};
 use super::header::{Header, PLAN_FOLLOW_UPS};
+use super::lock::{GRACE, of_run};
 use super::read::{JournalError, read, read_ends, read_lines};
 use super::record::{RunRecord, StackState};
 use super::whole::WholeRun;
@@ -18,6 +20,7 @@ use super::write::{FILE, NEW_FILE};
 use crate::author::{has_ended, host};
 use crate::exit::is_success;
 use crate::folder::{GuardedFolder, NAME, Unusable, failed};
+use crate::on_disk::if_there;
 use crate::printable::listed;
 use crate::state::writer::LocalCopy;
 
@@ -53,6 +56,8 @@ struct FollowUps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     Alive,
+    /// It is a job of a work order whose `orch` was killed, and something that it started is still running.
+    Outlived,
     Gone,
     /// Its journal cannot be opened; or the file system has no locks, and its process cannot be checked.
     Unknown,
@@ -96,7 +101,7 @@ impl RunStatus {
                 _ => RunStatus::Failed,
             },
             (None, Liveness::Alive) => RunStatus::Running,
-            (None, Liveness::Gone) => RunStatus::Killed,
+            (None, Liveness::Gone | Liveness::Outlived) => RunStatus::Killed,
             (None, Liveness::Unknown) => RunStatus::Unknown,
         }
     }
@@ -177,7 +182,8 @@ impl Runs {
                 let entry = entry.map_err(unread)?;
                 if let Ok(name) = entry.file_name().into_string()
                     && Uuid::try_parse(&name).is_ok_and(|id| id.to_string() == name)
-                    && entry.file_type().map_err(unread)?.is_dir()
+                    && let Some(kind) = if_there(entry.file_type()).map_err(unread)?
+                    && kind.is_dir()
                 {
                     folders.push(name);
                 }
@@ -209,17 +215,38 @@ impl Runs {
         newest.and_then(|newest| after(newest)).unwrap_or(id)
     }
 
-    /// Returns the newest run in progress; without one, the newest run that may be in progress.
-    pub fn in_progress(&self) -> Option<(&str, Liveness)> {
+    /// Returns the newest run that is in progress, or has left commands; without one, the newest run that may be in
+    /// progress. Ignores runs with a header that `may_be_beside` accepts.
+    pub fn in_progress(&self, may_be_beside: impl Fn(&Header) -> bool) -> Option<(&str, Liveness)> {
         let mut unknown = None;
         for id in &self.ids {
-            match self.liveness(id) {
-                Liveness::Alive => return Some((id, Liveness::Alive)),
-                Liveness::Unknown => unknown = unknown.or(Some((id.as_str(), Liveness::Unknown))),
+            let may_be_beside = || self.header(id).is_ok_and(|header| may_be_beside(&header));
+            if self.liveness(id) == Liveness::Gone || may_be_beside() {
+                continue;
+            }
+            match self.last_liveness(id) {
                 Liveness::Gone => {}
+                Liveness::Unknown => unknown = unknown.or(Some((id.as_str(), Liveness::Unknown))),
+                liveness => return Some((id, liveness)),
             }
         }
         unknown
+    }
+
+    /// Returns whether a run is in progress. The commands of a killed one have some time to end.
+    fn last_liveness(&self, id: &str) -> Liveness {
+        let begun = Instant::now();
+        loop {
+            let liveness = self.liveness(id);
+            if liveness != Liveness::Outlived || begun.elapsed() > GRACE {
+                return liveness;
+            }
+            thread::sleep(GRACE / 50);
+        }
+    }
+
+    pub fn header(&self, id: &str) -> Result<Header, JournalError> {
+        Ok(read_ends(self.open(id)?)?.0)
     }
 
     /// Returns the ids of the runs that `last` and `last~N` count, newest first, without those that are part of
@@ -410,7 +437,7 @@ impl Runs {
             Err(_) => return Liveness::Unknown,
         };
         match file.try_lock_shared() {
-            Ok(()) => Liveness::Gone,
+            Ok(()) => self.liveness_of_commands(id),
             Err(TryLockError::WouldBlock) => Liveness::Alive,
             Err(TryLockError::Error(_)) => match read_ends(file) {
                 Ok((_, Some(_))) => Liveness::Gone,
@@ -419,6 +446,19 @@ impl Runs {
                 }
                 _ => Liveness::Unknown,
             },
+        }
+    }
+
+    /// Returns whether something is left of a run whose `orch` has ended. Only jobs have a lock of their own.
+    fn liveness_of_commands(&self, id: &str) -> Liveness {
+        let lock = self.place.open(&of_run(id), OpenOptions::new().read(true));
+        match lock.map(|lock| lock.try_lock_shared()) {
+            Ok(Ok(())) => Liveness::Gone,
+            Ok(Err(TryLockError::WouldBlock)) => Liveness::Outlived,
+            Err(Unusable::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                Liveness::Gone
+            }
+            _ => Liveness::Unknown,
         }
     }
 

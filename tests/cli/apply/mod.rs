@@ -15,6 +15,7 @@ mod followed;
 mod foreseen;
 mod hidden;
 mod inputs;
+mod job_exclusion;
 mod job_followups;
 mod job_results;
 mod jobs;

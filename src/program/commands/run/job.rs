@@ -9,7 +9,9 @@ use orch::command::apply::WorkLeft;
 use orch::command::job::{self, OrderProgress, SECRET};
 use orch::command::load::KeptProject;
 use orch::command::order_followups::{EndedOrder, OpenFollowUps, OrderFollowUps};
-use orch::command::run::{LockedRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun};
+use orch::command::run::{
+    JobResults, LockedRun, PolicyOptions, Prepared, Resumed, RunOptions, SelectedRun,
+};
 use orch::context::Context;
 use orch::exit::{ExitStatus, is_success};
 use orch::export::{OrderedJob, WorkOrder};
@@ -181,11 +183,13 @@ impl CommandJobs<'_> {
         let order_job = open.job.order.clone();
         let options = RunOptions {
             settings,
-            allow_concurrent: true,
             policies: PolicyOptions::off(),
             lock_timeout: self.lock_timeout.unwrap_or_default(),
             job: recorded.is_some().then_some(open.job),
-            results: Some(Arc::new(self.order.outline(recorded.is_some()))),
+            results: Some(JobResults {
+                outline: Arc::new(self.order.outline(recorded.is_some())),
+                seen: open.seen,
+            }),
             ..args.options(args.kind(), safeguards::of_run(args)?)
         };
         let selection = Selection::recorded(open.stacks);

@@ -1,0 +1,255 @@
+//! Jobs of a work order in one checkout: which of them run beside each other, and what they exclude.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime};
+
+use orch::export::WorkOrder;
+
+use super::{done, fails, hook, log, with_state};
+use crate::support::{Background, Repository, Sandbox, wait_until};
+
+/// Writes a line into the log, and waits for the file `go-<stack>` if there is a file `waits-<stack>`.
+const SCRIPT: &str = "#!/bin/sh\nexec > /dev/null 2>&1\necho $ORCH_STACK_NAME >> \"$ORCH_ROOT/../log\"\n[ -e \"$ORCH_ROOT/../waits-$ORCH_STACK_NAME\" ] || exit 0\nwhile [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/../go-$ORCH_STACK_NAME\" ]; do sleep 0.01; done\n";
+
+/// A project of three stacks without a state.
+fn project() -> Repository {
+    let sandbox = Sandbox::layout("a\nb\nc");
+    sandbox.write_program("/script.sh", SCRIPT);
+    let repository = Repository::of(sandbox);
+    export(&repository, "order.json");
+    repository
+}
+
+/// Writes a work order with a job for each stack.
+fn export(repository: &Repository, file: &str) {
+    let export = format!("export make -o {file}.mk --work-order {file} --jobs 9");
+    done(repository, &format!("{export} -- ../script.sh"));
+}
+
+/// The command for the job of a stack.
+fn job(repository: &Repository, file: &str, stack: &str) -> String {
+    let order = fs::read(repository.path(&format!("/{file}"))).unwrap();
+    let order = WorkOrder::parse(&order).unwrap();
+    let has = |turns: &[usize]| {
+        let mut turns = turns.iter();
+        turns.any(|&turn| order.turns[turn].stack.as_str() == stack)
+    };
+    let job = order.jobs.iter().find(|job| has(&job.turns)).unwrap();
+    format!("job {} --work-order {file}", job.id)
+}
+
+fn set(repository: &Repository, flag: &str) {
+    fs::write(repository.outside().join(flag), "").unwrap();
+}
+
+/// Starts a command, and waits until that of a stack runs.
+fn begin<'s>(repository: &'s Repository, arguments: &str, stack: &str) -> Background<'s> {
+    set(repository, &format!("waits-{stack}"));
+    let mut command = repository.command(arguments);
+    command.process_group(0).stdin(Stdio::null());
+    let run = Background::spawn(repository, command);
+    wait_until("its command runs", || has_run(repository, stack));
+    run
+}
+
+fn has_run(repository: &Repository, stack: &str) -> bool {
+    let log = fs::read_to_string(repository.outside().join("log"));
+    log.is_ok_and(|log| log.lines().any(|line| line == stack))
+}
+
+const AGAIN: &str = "wait until it has ended, then run the job again";
+
+#[test]
+fn job_is_refused_while_another_run_of_it_is_in_progress() {
+    let repository = project();
+    let run = job(&repository, "order.json", "/a");
+    let first = begin(&repository, &run, "a");
+    let refused = fails(
+        &repository,
+        &run,
+        4,
+        "another job of this work order runs /a: ",
+    );
+    assert!(refused.contains(AGAIN), "{refused}");
+    // Jobs of other stacks run beside it.
+    done(&repository, &job(&repository, "order.json", "/c"));
+    set(&repository, "go-a");
+    assert_eq!(first.end().code(), 0);
+    let again = done(&repository, &run);
+    assert!(again.contains("nothing to do"), "{again}");
+    done(&repository, &job(&repository, "order.json", "/b"));
+    assert_eq!(log(&repository), ["a", "c", "b"]);
+}
+
+#[test]
+fn job_and_other_runs_exclude_each_other() {
+    let repository = project();
+    export(&repository, "other.json");
+    let run = job(&repository, "order.json", "/a");
+    let first = begin(&repository, &run, "a");
+    // Also while another job was the last to begin.
+    done(&repository, &job(&repository, "order.json", "/c"));
+    let other = job(&repository, "other.json", "/c");
+    for command in ["run -X true", &other] {
+        let refused = fails(
+            &repository,
+            command,
+            4,
+            "a job of a work order is in progress",
+        );
+        assert!(refused.contains("wait until it has ended"), "{refused}");
+    }
+    done(&repository, "run -q -X --allow-concurrent true");
+    set(&repository, "go-a");
+    assert_eq!(first.end().code(), 0);
+
+    log(&repository);
+    let ordinary = begin(&repository, "run -X --match c ../script.sh", "c");
+    let why = "another run is in progress in this project";
+    let refused = fails(&repository, &job(&repository, "order.json", "/b"), 4, why);
+    assert!(!refused.contains("--allow-concurrent"), "{refused}");
+    set(&repository, "go-c");
+    assert_eq!(ordinary.end().code(), 0);
+    done(&repository, &job(&repository, "order.json", "/b"));
+    done(&repository, &other);
+}
+
+#[test]
+fn job_is_refused_while_a_command_of_its_killed_run_lives() {
+    let repository = project();
+    export(&repository, "other.json");
+    let run = job(&repository, "order.json", "/a");
+    begin(&repository, &run, "a").kill();
+    let said = "orch was killed during a job of a work order, run";
+    let refused = fails(&repository, &run, 4, said);
+    for part in [
+        "but its command in /a, or a process that it started, is still running",
+        AGAIN,
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    done(&repository, &job(&repository, "order.json", "/c"));
+    let other = job(&repository, "other.json", "/c");
+    for command in ["run -X true", &other] {
+        fails(&repository, command, 4, said);
+    }
+    // The job is not forgotten, however many runs come after it.
+    for _ in 0..60 {
+        done(&repository, "run -q -X --allow-concurrent true");
+    }
+    fails(&repository, &run, 4, said);
+    set(&repository, "go-a");
+    wait_until("the command has ended", || {
+        repository.orch("run -q -X true").code() == 0
+    });
+    done(&repository, &run);
+    assert_eq!(log(&repository), ["a", "c", "a"]);
+}
+
+#[test]
+fn job_of_a_state_is_refused_while_a_command_of_its_killed_run_lives() {
+    let repository = with_state(&[("/db", ""), ("/web", "")]);
+    let waits = "exec > /dev/null 2>&1\ntouch $world/begun\nwhile [ -e $world/begun ]; do sleep 0.01; done\n";
+    hook(&repository, "apply", "db", waits);
+    done(&repository, "plan -o saved");
+    done(
+        &repository,
+        "export make saved -o jobs.mk --work-order order.json --jobs 9",
+    );
+    let run = job(&repository, "order.json", "/db");
+    let mut command = repository.command(&run);
+    command.process_group(0).stdin(Stdio::null());
+    let killed = Background::spawn(&repository, command);
+    let begun = repository.outside().join("world/begun");
+    wait_until("the apply has begun", || begun.exists());
+    killed.kill();
+    fails(&repository, &run, 4, "the state is locked");
+    // Its last heartbeat was some time ago.
+    for file in fs::read_dir(repository.path("/.orch/state")).unwrap() {
+        let path = file.unwrap().path();
+        if path.to_string_lossy().contains(".run-") {
+            let record = File::options().write(true).open(path).unwrap();
+            let then = SystemTime::now() - Duration::from_mins(10);
+            record.set_modified(then).unwrap();
+        }
+    }
+    log(&repository);
+    for _ in 0..2 {
+        let refused = fails(&repository, &run, 4, "its command in /db");
+        assert!(refused.contains(AGAIN), "{refused}");
+    }
+    assert_eq!(super::acts(&repository), [""; 0]);
+    done(&repository, &job(&repository, "order.json", "/web"));
+    hook(&repository, "apply", "db", "");
+    fs::remove_file(begun).unwrap();
+    wait_until("the command has ended", || {
+        repository.orch(&run).code() == 0
+    });
+    done(&repository, "finish --work-order order.json");
+}
+
+/// The second one found the stack undone before the first one ended.
+#[cfg(target_os = "linux")]
+#[test]
+fn job_that_began_while_another_run_of_it_ended_runs_nothing_again() {
+    let repository = project();
+    let run = job(&repository, "order.json", "/a");
+    let first = begin(&repository, &run, "a");
+    let gate = File::open(repository.path("/.orch/lock.begin")).unwrap();
+    gate.lock().unwrap();
+    let mut command = repository.command(&run);
+    command.stdin(Stdio::null()).stderr(Stdio::piped());
+    let second = command.spawn().unwrap();
+    wait_until("the second one waits", || {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        let waiting = locks.lines().filter(|line| line.contains("->"));
+        let process = format!(" {} ", second.id());
+        waiting.into_iter().any(|line| line.contains(&process))
+    });
+    set(&repository, "go-a");
+    assert_eq!(first.end().code(), 0);
+    drop(gate);
+    let second = second.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("another run of the job has run /a meanwhile"),
+        "{said}"
+    );
+    assert!(said.contains("run the job again"), "{said}");
+    assert_eq!(log(&repository), ["a"]);
+    let again = done(&repository, &run);
+    assert!(again.contains("nothing to do"), "{again}");
+}
+
+#[test]
+fn jobs_that_make_starts_twice_run_each_stack_once_at_a_time() {
+    let repository = project();
+    let locked = "#!/bin/sh\nmkdir \"$ORCH_ROOT/../busy-$ORCH_STACK_NAME\" || exit 9\necho $ORCH_STACK_NAME >> \"$ORCH_ROOT/../log\"\nrmdir \"$ORCH_ROOT/../busy-$ORCH_STACK_NAME\"\n";
+    repository.write_program("/script.sh", locked);
+    repository.commit();
+    export(&repository, "order.json");
+    let stacks = ["/a", "/c", "/b"];
+    let makes = [(); 4].map(|()| {
+        let line = stacks.map(|stack| job(&repository, "order.json", stack));
+        let orch = repository.command("");
+        let line = line.map(|job| format!("\"$0\" {job}")).join("; ");
+        let mut shell = std::process::Command::new("sh");
+        repository.isolate(&mut shell);
+        shell.args(["-c", &line]).arg(orch.get_program());
+        shell.current_dir(repository.path("/")).stdin(Stdio::null());
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+        shell.spawn().unwrap()
+    });
+    for mut make in makes {
+        make.wait().unwrap();
+    }
+    for stack in stacks {
+        done(&repository, &job(&repository, "order.json", stack));
+    }
+    let mut ran = log(&repository);
+    ran.sort();
+    assert_eq!(ran, ["a", "b", "c"]);
+}
