@@ -72,7 +72,7 @@ pub enum RunStatus {
     Interrupted,
     /// `orch` was killed, or the machine went down.
     Killed,
-    /// It has not finished, and it is unknown whether it is in progress.
+    /// It has not finished, and it is unknown whether it is in progress; or its follow-ups cannot be read.
     Unknown,
     DryRun,
 }
@@ -103,6 +103,16 @@ impl RunStatus {
             (None, Liveness::Alive) => RunStatus::Running,
             (None, Liveness::Gone | Liveness::Outlived) => RunStatus::Killed,
             (None, Liveness::Unknown) => RunStatus::Unknown,
+        }
+    }
+}
+
+impl WholeRun {
+    /// Returns how the run went. Follow-ups that cannot be read may have failed.
+    pub fn status(&self, liveness: Liveness) -> RunStatus {
+        match RunStatus::new(&self.record.header, self.record.finished.as_ref(), liveness) {
+            RunStatus::Succeeded if !self.unread.is_empty() => RunStatus::Unknown,
+            status => status,
         }
     }
 }
@@ -369,21 +379,24 @@ impl Runs {
         let (header, mut finished) = read_ends(self.open(id)?)?;
         let n_stacks = header.order.len();
         let n_turns = n_stacks.saturating_sub(header.left_out.len());
-        let (stacks, counts) = match &finished {
-            Some(finished) if finished.counts.total() == n_turns && !header.is_of_work_order() => {
-                (n_stacks, finished.counts)
+        let (state, stacks, counts) = match &finished {
+            Some(it) if it.counts.total() == n_turns && !header.is_of_work_order() => {
+                let state = RunStatus::new(&header, finished.as_ref(), liveness);
+                (state, n_stacks, it.counts)
             }
             // A stack may have had several turns, and others may have been added.
             _ => {
-                let WholeRun { mut record, .. } = self.whole(id)?;
+                let whole = self.whole(id)?;
+                let state = whole.status(liveness);
+                let WholeRun { mut record, .. } = whole;
                 record.show_unresolved_failures();
                 finished.clone_from(&record.finished);
-                (record.stacks.len(), record.counts())
+                (state, record.stacks.len(), record.counts())
             }
         };
         Ok(Brief {
             stacks,
-            state: RunStatus::new(&header, finished.as_ref(), liveness),
+            state,
             header,
             counts,
             elapsed: finished.map(|finished| Duration::from_millis(finished.elapsed_ms)),

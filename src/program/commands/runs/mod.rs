@@ -14,7 +14,7 @@ use orch::exit::ExitStatus;
 use orch::folder::GuardedFolder;
 use orch::path::ProjectPath;
 use orch::printable::{count, printable};
-use orch::record::journal::{Brief, FindError, Liveness, RunRecord, RunStatus, Runs, WholeRun};
+use orch::record::journal::{Brief, FindError, RunRecord, RunStatus, Runs, WholeRun};
 use orch::record::logs::Logs;
 use orch::report::{
     ListedRun, ShownRun, write_run, write_run_json, write_run_refusal_json, write_runs,
@@ -197,8 +197,7 @@ fn all(root: &Path) -> Result<Option<Runs>> {
 struct FoundRun {
     record: RunRecord,
     logs: Logs,
-    /// Whether it is in progress, or its follow-ups are.
-    liveness: Liveness,
+    state: RunStatus,
     folder: PathBuf,
 }
 
@@ -209,14 +208,17 @@ fn found(runs: Option<&Runs>, wanted: &str) -> Result<FoundRun> {
         Err(FindError::NoRuns) => return Err(no_runs()),
         Err(error) => return Err(ProgramError::usage(error.to_string())),
     };
+    let whole = runs
+        .whole(id)
+        .with_context(|| format!("failed to read the journal of run {id}"))?;
+    let last = whole.follow_ups.last().map_or(id, |(_, run)| run);
+    let state = whole.status(runs.liveness(last));
     let WholeRun {
         record,
         follow_ups,
         unread,
         ..
-    } = runs
-        .whole(id)
-        .with_context(|| format!("failed to read the journal of run {id}"))?;
+    } = whole;
     for (later, why) in unread {
         console::warning(&format!(
             "the journal of run {later}, which may be a follow-up of this run, cannot be read: {why}"
@@ -231,11 +233,10 @@ fn found(runs: Option<&Runs>, wanted: &str) -> Result<FoundRun> {
     for (n_turns, run) in &follow_ups {
         all = all.continued(*n_turns, logs(run)?);
     }
-    let last = follow_ups.last().map_or(id, |(_, run)| run);
     Ok(FoundRun {
         record,
         logs: all,
-        liveness: runs.liveness(last),
+        state,
         folder: runs.folder(id),
     })
 }
@@ -299,10 +300,9 @@ fn shown(runs: Option<&Runs>, wanted: &str) -> Result<(ShownRun, Logs)> {
     let FoundRun {
         record,
         logs,
-        liveness,
+        state,
         folder,
     } = found(runs, wanted)?;
-    let state = RunStatus::new(&record.header, record.finished.as_ref(), liveness);
     let earlier = runs.map(|runs| runs.earlier_in_workflow(&record));
     let earlier = earlier.unwrap_or_default();
     Ok((ShownRun::new(record, earlier, state, folder), logs))
