@@ -25,7 +25,25 @@ struct Glance {
     open: Vec<usize>,
     /// Whether one has neither begun nor ended.
     is_any_left: bool,
-    running: Vec<Lock>,
+    /// The locks of jobs, as far as the document knows.
+    running: BTreeMap<String, Lock>,
+}
+
+/// Returns the jobs that are alive.
+fn alive(verified: &mut VerifiedPlan, running: BTreeMap<String, Lock>) -> Result<BTreeSet<String>> {
+    let mut alive = BTreeSet::new();
+    if running.is_empty() {
+        return Ok(alive);
+    }
+    let backend = &verified.context.opened()?.backend;
+    for (job, lock) in running {
+        let record = backend.record(&lock.run).map_err(from_read)?;
+        let age = record.and_then(|(_, age)| age);
+        if age.is_none_or(|age| age < lock.lease()) {
+            alive.insert(job);
+        }
+    }
+    Ok(alive)
 }
 
 /// Removes the run of a job whose results are in the store.
@@ -82,15 +100,8 @@ impl Apply<'_> {
         else {
             return Ok(WorkLeft::default());
         };
-        let mut is_waiting = false;
-        if open.is_empty() && is_any_left {
-            let backend = &verified.context.opened()?.backend;
-            for lock in running {
-                let record = backend.record(&lock.run).map_err(from_read)?;
-                let age = record.and_then(|(_, age)| age);
-                is_waiting |= age.is_none_or(|age| age < lock.lease());
-            }
-        }
+        let is_waiting =
+            open.is_empty() && is_any_left && !alive(&mut verified, running)?.is_empty();
         self.end(verified);
         Ok(WorkLeft { open, is_waiting })
     }
@@ -129,13 +140,18 @@ impl Apply<'_> {
         Some(Glance {
             open: open.map(|(position, _)| position).collect(),
             is_any_left: part.operations.iter().any(|(it, _)| is_free(it)),
-            running: running.into_values().cloned().collect(),
+            running: running
+                .into_iter()
+                .map(|(job, lock)| (job.clone(), lock.clone()))
+                .collect(),
         })
     }
 
-    /// Returns the stacks of all jobs whose operations are not done, each with whether it has failed.
+    /// Returns the stacks of all jobs whose operations are not done and do not run, each with whether it has failed.
     pub fn unfinished(&self) -> Result<BTreeMap<StackPath, bool>> {
-        let verified = self.verify(None, None)?;
+        let mut verified = self.verify(None, None)?;
+        let running = self.glance(&verified).map(|glance| glance.running);
+        let alive = alive(&mut verified, running.unwrap_or_default())?;
         let stacks = &verified.context.project.stacks;
         let document = verified.document.as_ref();
         let pairs = document.map(|document| EntryIndex::new(stacks, document));
@@ -145,10 +161,9 @@ impl Apply<'_> {
             let entry = document.and_then(|it| it.stacks.get(key.unwrap_or(path.as_str())));
             entry.is_some_and(|entry| has_attempted(entry, &self.saved.plan.id))
         };
-        let all = self
-            .part
-            .iter()
-            .flat_map(|part| part.jobs.values().flatten());
+        let jobs = self.part.iter().flat_map(|part| &part.jobs);
+        let all = jobs.filter(|(job, _)| !alive.contains(*job));
+        let all = all.flat_map(|(_, operations)| operations);
         let left = all.filter(|it| !verified.progress.done.contains(it));
         let left = left.map(|(path, _)| (path.clone(), has_failed(path)));
         let left = left.collect();

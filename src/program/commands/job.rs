@@ -63,7 +63,8 @@ pub(crate) struct JobArgs {
 ///
 /// For pipelines of equal workers (`orch export --workers N`). Each takes a stack that may run and that no
 /// other worker has, applies it, and records the result. If a worker dies, its stack counts as interrupted:
-/// it is not run again, and neither is anything that runs after it. See `orch help engines`.
+/// it is not run again, and neither is anything that runs after it. At the end, the worker lists stacks that
+/// have failed or cannot run, and exits with 1 if there are any. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkArgs {
     /// The work order, a file that `orch export` wrote
@@ -229,7 +230,7 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
             let completed = parts.complete(&all);
             let status = status?;
             completed?;
-            Ok(status)
+            with_unfinished(&order, status, || parts.unfinished(&all))
         });
     }
     let run = command_of(&args.work_order, &order)?;
@@ -245,10 +246,49 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let completed = jobs.complete();
     let status = status?;
     completed?;
-    Ok(status)
+    with_unfinished(&order, status, || {
+        let progress = jobs.progress(recorded)?.turns;
+        let left = order.turns.iter().zip(progress).filter_map(|(turn, it)| {
+            let is_left = matches!(it, TurnProgress::Left | TurnProgress::Failed);
+            is_left.then(|| (turn.stack.clone(), it == TurnProgress::Failed))
+        });
+        Ok(left.collect())
+    })
 }
 
-/// Starts the next turn until none is left. Returns the worst exit status.
+/// Returns the exit status of a worker. Notes the stacks that are not done, although no worker can start them.
+fn with_unfinished(
+    order: &WorkOrder,
+    status: ExitStatus,
+    unfinished: impl FnOnce() -> Result<BTreeMap<StackPath, bool>>,
+) -> Result<ExitStatus> {
+    if !lets_others_run(status) {
+        return Ok(status);
+    }
+    let unfinished = unfinished()?;
+    if unfinished.is_empty() {
+        return Ok(status);
+    }
+    note_unfinished(order, &unfinished);
+    Ok(worse_status(status, ExitStatus::Run(1)))
+}
+
+/// Returns whether a worker goes on after a turn: not after a signal, or if the state cannot be written. An old
+/// generation that is kept has status 4.
+fn lets_others_run(status: ExitStatus) -> bool {
+    is_success(status.number()) || matches!(status.number(), 1 | 4)
+}
+
+/// Returns the worse of two statuses.
+fn worse_status(a: ExitStatus, b: ExitStatus) -> ExitStatus {
+    if worse(a.number(), b.number()) == a.number() {
+        a
+    } else {
+        b
+    }
+}
+
+/// Starts the next turn until none is left, each once. Returns the worst exit status.
 fn share(
     look: impl Fn() -> Result<WorkLeft>,
     start: impl Fn(&OrderedJob) -> Result<ExitStatus>,
@@ -258,8 +298,10 @@ fn share(
     let (shortest, longest) = PAUSES;
     let mut pause = shortest;
     let mut worst = ExitStatus::Success;
+    let mut failed = BTreeSet::new();
     loop {
-        let left = look()?;
+        let mut left = look()?;
+        left.open.retain(|turn| !failed.contains(turn));
         let Some(turn) = chosen(&left.open, number) else {
             if !left.is_waiting {
                 return Ok(worst);
@@ -271,8 +313,10 @@ fn share(
         pause = shortest;
         match start(&job::turn_job(turn)) {
             Ok(status) if is_success(status.number()) => {}
-            Ok(status) if status.number() == 1 => worst = status,
-            // A signal, or a state that cannot be written.
+            Ok(status) if lets_others_run(status) => {
+                failed.insert(turn);
+                worst = worse_status(worst, status);
+            }
             Ok(status) => return Ok(status),
             Err(error) => {
                 // Another worker may have taken it.
@@ -408,10 +452,7 @@ fn shown_status(ended: Result<ExitStatus>) -> ExitStatus {
 
 /// Returns the exit status of a whole work order: that of its reports only if nothing else has failed.
 fn whole_status(of_jobs: ExitStatus, followed: ExitStatus, reported: ExitStatus) -> ExitStatus {
-    let status = match worse(of_jobs.number(), followed.number()) {
-        worse if worse == of_jobs.number() => of_jobs,
-        _ => followed,
-    };
+    let status = worse_status(of_jobs, followed);
     if is_success(status.number()) && !is_success(reported.number()) {
         return reported;
     }

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
-use std::time::{Duration, SystemTime};
 
 use orch::export::WorkOrder;
 
+use super::jobs::age_records;
 use super::{done, fails, hook, log, with_state};
 use crate::support::{Background, Repository, Sandbox, wait_until};
 
@@ -166,15 +166,7 @@ fn job_of_a_state_is_refused_while_a_command_of_its_killed_run_lives() {
     wait_until("the apply has begun", || begun.exists());
     killed.kill();
     fails(&repository, &run, 4, "the state is locked");
-    // Its last heartbeat was some time ago.
-    for file in fs::read_dir(repository.path("/.orch/state")).unwrap() {
-        let path = file.unwrap().path();
-        if path.to_string_lossy().contains(".run-") {
-            let record = File::options().write(true).open(path).unwrap();
-            let then = SystemTime::now() - Duration::from_mins(10);
-            record.set_modified(then).unwrap();
-        }
-    }
+    age_records(&repository);
     log(&repository);
     for _ in 0..2 {
         let refused = fails(&repository, &run, 4, "its command in /db");

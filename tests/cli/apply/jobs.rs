@@ -356,12 +356,13 @@ fn work_skips_what_runs_after_a_failure() {
         &repository,
         "export make saved -o jobs.mk --work-order order.json --workers 2 --on-error skip-dependents",
     );
-    fails(&repository, "work --work-order order.json", 1, "");
+    let not_done = "2 of 4 stacks not done:\nnote: /app: not run\nnote: /db: failed\n";
+    fails(&repository, "work --work-order order.json", 1, not_done);
     assert_eq!(world(&repository, "app"), None);
     assert_eq!(world(&repository, "web").as_deref(), Some("1"));
     // A second worker finds nothing that may run.
     log(&repository);
-    done(&repository, "work --work-order order.json");
+    fails(&repository, "work --work-order order.json", 1, not_done);
     assert_eq!(log(&repository), [""; 0]);
     fails(
         &repository,
@@ -409,6 +410,49 @@ fn workers_share_the_stacks_of_a_recorded_command() {
 }
 
 #[test]
+fn work_of_a_command_names_the_stacks_that_it_cannot_run() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "[ $ORCH_STACK_NAME != db ]\n");
+    repository.commit();
+    let export = "export make -o jobs.mk --work-order order.json --workers 2 --record=apply";
+    let command = "--on-error skip-dependents -- sh ../note";
+    done(&repository, &format!("{export} {command}"));
+    for _ in 0..2 {
+        let not_done = "2 of 4 stacks not done:\nnote: /app: not run\nnote: /db: failed\n";
+        fails(&repository, "work --work-order order.json", 1, not_done);
+    }
+}
+
+#[test]
+fn work_names_the_stack_of_a_worker_that_was_killed() {
+    let repository = with_state(&[("/db", ""), ("/web", "")]);
+    hook(&repository, "apply", "db", "kill -KILL $PPID\nexit 1\n");
+    done(&repository, "plan -o saved");
+    let export = "export make saved -o jobs.mk --work-order order.json --workers 2";
+    done(&repository, export);
+    let work = "work --work-order order.json";
+    let killed = repository.command(work).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    age_records(&repository);
+    let output = repository.orch(work);
+    assert_eq!(output.code(), 1, "{output}");
+    assert!(output.stderr.contains("/db: failed"), "{output}");
+    assert!(!output.stderr.contains("/web: failed"), "{output}");
+}
+
+/// Makes the last heartbeat of all runs some time ago.
+pub(super) fn age_records(repository: &Repository) {
+    for file in std::fs::read_dir(repository.path("/.orch/state")).unwrap() {
+        let path = file.unwrap().path();
+        if path.to_string_lossy().contains(".run-") {
+            let record = std::fs::File::options().write(true).open(path).unwrap();
+            let then = SystemTime::now() - Duration::from_mins(10);
+            record.set_modified(then).unwrap();
+        }
+    }
+}
+
+#[test]
 fn job_of_a_plan_is_refused_without_a_state() {
     let repository = super::project(&STACKS);
     let order = exported(&repository);
@@ -445,15 +489,7 @@ fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
         4,
         "may still be running",
     );
-    // Its last heartbeat was some time ago.
-    for file in std::fs::read_dir(repository.path("/.orch/state")).unwrap() {
-        let path = file.unwrap().path();
-        if path.to_string_lossy().contains(".run-") {
-            let record = std::fs::File::options().write(true).open(path).unwrap();
-            let then = SystemTime::now() - Duration::from_mins(10);
-            record.set_modified(then).unwrap();
-        }
-    }
+    age_records(&repository);
     let output = done(&repository, &run);
     assert!(
         output.contains("its unfinished stacks count as interrupted"),
