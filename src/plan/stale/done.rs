@@ -204,6 +204,7 @@ impl PlanFacts<'_> {
                 });
                 before.iter().any(|relative| open.contains(&relative.stack))
             };
+            let is_decided = is_decided && self.uses_current_generations(stack);
             if is_unchanged && is_decided && !is_waiting() && self.has_its_outputs(stack, plan) {
                 silent.push((entry.stack.clone(), OperationKey::Apply));
             } else {
@@ -211,6 +212,16 @@ impl PlanFacts<'_> {
             }
         }
         progress.done.extend(silent);
+    }
+
+    /// Returns whether none of the generations that it was applied with was replaced since.
+    fn uses_current_generations(&self, stack: StackIndex) -> bool {
+        let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
+        let mut used = applied.iter().flat_map(|applied| &applied.generations);
+        used.all(|(key, generation)| {
+            let now = self.present.document.and_then(|it| it.stacks.get(key));
+            now.is_none_or(|now| now.generation == *generation)
+        })
     }
 
     /// Returns whether it was applied with the recorded outputs, so that no new plan has failed.

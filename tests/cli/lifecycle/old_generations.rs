@@ -478,3 +478,27 @@ fn generations_are_destroyed_with_their_recorded_numbers() {
     assert!(steps.contains(&"destroy sees g1".to_owned()), "{steps:?}");
     assert_eq!(world(&repository), ["app@2", "net@2", "web"]);
 }
+
+#[test]
+fn apply_that_goes_on_moves_others_before_it_destroys_an_old_generation() {
+    let repository = chain(&[]);
+    done(
+        &repository,
+        "plan -o saved --replace /app --allow-destroy 9",
+    );
+    hook(&repository, "plan", "web", "kill -KILL $PPID\nexit 1\n");
+    let killed = repository.command("apply saved").output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    unhook(&repository, "plan", "web");
+    show_variable(&repository, "web", "OF_APP");
+    forget_log(&repository);
+    done(&repository, "apply saved --resume");
+    let steps = log(&repository);
+    let at = |step: &str| steps.iter().position(|it| it == step);
+    assert!(at("plan sees g2").is_some(), "{steps:?}");
+    assert!(at("plan sees g2") < at("destroy /app"), "{steps:?}");
+    assert_eq!(
+        entry(&repository, "/web")["applied"]["generations"],
+        json!({"/app": 2})
+    );
+}
