@@ -150,7 +150,9 @@ impl Context {
             let mut document = self.opened()?.read_once()?;
             let moves: Vec<FoundMove> = saved.moves();
             follow_all(&self.project.stacks, &moves, &mut document);
-            Some(document)
+            let destroyed = plan.operations.iter().map(|it| &it.stack);
+            let generations = destroyed.filter(|path| path.generation().is_some());
+            Some(document.with_generations(generations))
         } else {
             None
         };

@@ -479,6 +479,64 @@ fn generations_are_destroyed_with_their_recorded_numbers() {
     assert_eq!(world(&repository), ["app@2", "net@2", "web"]);
 }
 
+/// Plans to replace `/app`, and exports that for workers.
+fn exported(untold: &[&str]) -> Repository {
+    let repository = chain(untold);
+    done(
+        &repository,
+        "plan -o saved --replace /app --allow-destroy 9",
+    );
+    let export = "export make saved -o jobs.mk --work-order order.json --workers 2";
+    done(&repository, export);
+    forget_log(&repository);
+    repository
+}
+
+const WORK: &str = "work --work-order order.json";
+
+const FINISH: &str = "finish --work-order order.json";
+
+#[test]
+fn workers_move_others_to_the_new_generation_before_they_destroy_the_old_one() {
+    let repository = exported(&[]);
+    show_variable(&repository, "web", "OF_APP");
+    done(&repository, WORK);
+    let steps = log(&repository);
+    let at = |step: &str| steps.iter().position(|it| it == step);
+    assert!(at("apply /app@2") < at("plan sees g2"), "{steps:?}");
+    assert!(at("plan sees g2") < at("destroy /app"), "{steps:?}");
+    assert_eq!(world(&repository), ["app@2", "net", "web"]);
+    let finished = done(&repository, FINISH);
+    assert!(finished.contains("3 stacks done"), "{finished}");
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn workers_keep_an_old_generation_that_others_may_still_use() {
+    let repository = exported(&["/web"]);
+    let why = "/app[generation 1]: it must not be destroyed: /web may still use it";
+    fails(&repository, WORK, 4, why);
+    let left = "/app[generation 1]: not run";
+    fails(&repository, FINISH, 1, left);
+    assert_eq!(world(&repository), ["app", "app@2", "net", "web"]);
+}
+
+#[test]
+fn workers_destroy_generations_that_an_earlier_apply_has_kept() {
+    let repository = chain(&[]);
+    let apply = format!("apply {APPROVED} --replace /app --match app");
+    fails(&repository, &apply, 4, "is not destroyed");
+    want(&repository, "/web", "2");
+    repository.commit();
+    done(&repository, "plan -o saved --allow-destroy 9");
+    let export = "export make saved -o jobs.mk --work-order order.json --workers 2";
+    done(&repository, export);
+    done(&repository, WORK);
+    assert_eq!(world(&repository), ["app@2", "net", "web"]);
+    let finished = done(&repository, FINISH);
+    assert!(finished.contains("2 stacks done"), "{finished}");
+}
+
 #[test]
 fn apply_that_goes_on_moves_others_before_it_destroys_an_old_generation() {
     let repository = chain(&[]);
