@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
-use crate::record::journal::{Event, Header, RunStatus, Runs};
+use crate::record::journal::{Event, Header, Liveness, RunStatus, Runs};
 use crate::record::results::{
     LocalResults, MergeFacts, OpenTurn, RunCopy, StoredOrder, TurnResult,
 };
@@ -99,6 +99,34 @@ impl Context {
             }
         }
         Ok(Some(files))
+    }
+
+    /// Refuses to end a work order while a job of it, or a command of a killed one, runs in this checkout.
+    ///
+    /// # Errors
+    ///
+    /// Also if that is unknown.
+    pub fn check_jobs_ended(&self, order: &str) -> Result<()> {
+        let failed = "failed to look for running jobs";
+        let folder = GuardedFolder::find(&self.project.root).context(failed)?;
+        let runs = folder.map(Runs::find).transpose().context(failed)?;
+        let is_other = |it: &Header| !it.is_job() || it.part_of.as_deref() != Some(order);
+        let running = runs.as_ref().and_then(|runs| runs.in_progress(is_other));
+        let Some((run, liveness)) = running else {
+            return Ok(());
+        };
+        let problem = match liveness {
+            Liveness::Outlived => format!(
+                "orch was killed during run {run}, a job of the work order, but a process that it started is still running"
+            ),
+            Liveness::Unknown => {
+                format!("run {run}, which may be a job of the work order, may still be in progress")
+            }
+            Liveness::Alive | Liveness::Gone => {
+                format!("run {run}, a job of the work order, is still in progress")
+            }
+        };
+        Err(Error::refused(problem).hint("wait until it has ended, then run `orch finish` again"))
     }
 
     /// Marks a work order as ended that does not lock the state.

@@ -402,6 +402,7 @@ fn finish_unrecorded(
         console::note("nothing marks the root of this project, so the engine has the results");
         return Ok(ExitStatus::Success);
     }
+    context.check_jobs_ended(&order.run)?;
     context.end_order(&order.run)?;
     let followed = shown_status(jobs.follow(ended));
     let (run, reported) = match report(chdir, order, reports) {

@@ -53,7 +53,7 @@ impl<'a> ShownStack<'a> {
             StackState::LeftOut => "left out by --only-failed".to_owned(),
             StackState::Waiting => match state {
                 RunStatus::DryRun => return None,
-                RunStatus::Running => "its turn has not come yet".to_owned(),
+                RunStatus::Running | RunStatus::Unknown => "its turn has not come yet".to_owned(),
                 RunStatus::Killed => "orch was killed before its turn came".to_owned(),
                 _ => "the run ended before its turn came".to_owned(),
             },
@@ -61,6 +61,9 @@ impl<'a> ShownStack<'a> {
                 let nth = nth(*attempt);
                 match state {
                     RunStatus::Running => format!("its command is running{nth}"),
+                    RunStatus::Unknown => {
+                        format!("its command is running{nth}, or orch was killed meanwhile")
+                    }
                     _ => format!("orch was killed while its command ran{nth}"),
                 }
             }

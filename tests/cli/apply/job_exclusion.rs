@@ -245,3 +245,37 @@ fn jobs_that_make_starts_twice_run_each_stack_once_at_a_time() {
     ran.sort();
     assert_eq!(ran, ["a", "b", "c"]);
 }
+
+#[test]
+fn finish_is_refused_while_a_job_runs_that_no_state_knows() {
+    let repository = project();
+    done(&repository, &job(&repository, "order.json", "/c"));
+    let run = job(&repository, "order.json", "/a");
+    let first = begin(&repository, &run, "a");
+    let finish = "finish --work-order order.json";
+    fails(
+        &repository,
+        finish,
+        4,
+        "a job of the work order, is still in progress",
+    );
+    let shown = done(&repository, "runs show");
+    assert!(shown.contains(" has not finished: 1 succeeded"), "{shown}");
+    assert!(
+        shown.contains("/a: its command is running, or orch was killed meanwhile"),
+        "{shown}"
+    );
+    first.kill();
+    let refused = fails(&repository, finish, 4, "orch was killed during run");
+    assert!(
+        refused.contains("wait until it has ended, then run `orch finish` again"),
+        "{refused}"
+    );
+    set(&repository, "go-a");
+    wait_until("the command has ended", || {
+        repository.orch(finish).code() == 1
+    });
+    done(&repository, &run);
+    done(&repository, &job(&repository, "order.json", "/b"));
+    done(&repository, finish);
+}
