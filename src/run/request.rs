@@ -197,6 +197,12 @@ impl PreparedRun {
             .schedule(self.request.direction, on_error)
     }
 
+    /// Returns whether it runs the follow-ups of a work order.
+    pub fn follows_order(&self) -> bool {
+        let resumes = self.request.resumes.as_ref();
+        resumes.is_some_and(|it| it.part_of.is_some())
+    }
+
     pub fn settings(&self) -> &RunSettings {
         &self.request.settings
     }

@@ -97,7 +97,7 @@ impl Context {
         let violations = self.violations(disabled, has_changed);
         for violation in &violations {
             self.notices.error(violation);
-            self.notices.help(&violation.help());
+            self.notices.help(&violation.help(disabled));
         }
         if !violations.is_empty() {
             self.notices.note("nothing was run");

@@ -116,7 +116,7 @@ impl DestroyGuard {
     }
 
     fn help(&self, violation: &Violation) -> String {
-        let help = violation.help();
+        let help = violation.help(&self.disabled);
         match self.done {
             // A resumed run keeps its direction and stacks.
             Some(_) => format!("start a new run: {help}"),

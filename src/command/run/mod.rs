@@ -412,6 +412,7 @@ impl LockedRun {
         let inputs = inputs.transpose()?;
         let (sequence, jobs) = (run.sequence.clone(), run.jobs());
         let is_job = self.results.is_some();
+        let is_of_order = is_job || run.follows_order();
         let results = self.results.as_ref();
         let results = results.map(|results| context.order_results(&results.outline));
         let circumstances = BeginOptions {
@@ -420,7 +421,9 @@ impl LockedRun {
             beside: match self.allow_concurrent {
                 _ if is_job => Concurrency::Jobs,
                 true => Concurrency::Any,
-                false => Concurrency::None { has_flag: true },
+                false => Concurrency::None {
+                    has_flag: !is_of_order,
+                },
             },
             uncommitted: self.uncommitted,
             is_reported,
@@ -454,7 +457,7 @@ impl LockedRun {
             jobs,
             lines,
             inputs,
-            is_job,
+            is_of_order,
         })
     }
 }
@@ -467,7 +470,8 @@ pub struct BegunCommand<'c> {
     pub jobs: NonZeroUsize,
     pub lines: CommandLines,
     inputs: Option<SharedInputs<'c>>,
-    is_job: bool,
+    /// Whether it is a job of a work order, or runs its follow-ups.
+    is_of_order: bool,
 }
 
 pub struct EndedCommand {
@@ -511,7 +515,7 @@ impl BegunCommand<'_> {
             session,
             sequence,
             mut inputs,
-            is_job,
+            is_of_order,
             ..
         } = self;
         let context = session.context;
@@ -528,9 +532,9 @@ impl BegunCommand<'_> {
         let status = exit_status(context, &sequence, &run, &ended);
         let summary = &ended.summary;
         // Lost records of the state have to be recovered first.
-        // A job is run again instead.
+        // A job, or `orch finish`, is run again instead.
         let is_resumable =
-            is_kept && !is_job && !summary.is_state_lost && !summary.has_ended_well();
+            is_kept && !is_of_order && !summary.is_state_lost && !summary.has_ended_well();
         Ok(EndedCommand {
             status,
             logs: output.logs.take(),

@@ -30,7 +30,11 @@ pub struct Contradiction;
 
 /// The safeguards that the user disables for one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Disabled(Vec<SafeguardKeyword>);
+pub struct Disabled {
+    listed: Vec<SafeguardKeyword>,
+    /// Whether the command lacks `--disable-safeguards`.
+    lacks_flag: bool,
+}
 
 impl Disabled {
     /// Checks the user's list. Fails if it contradicts itself.
@@ -38,20 +42,42 @@ impl Disabled {
         if listed.contains(&SafeguardKeyword::All) && listed.contains(&SafeguardKeyword::None) {
             return Err(Contradiction);
         }
-        Ok(Disabled(listed))
+        Ok(Disabled {
+            listed,
+            lacks_flag: false,
+        })
+    }
+
+    /// Makes hints name the variable instead of the flag.
+    #[must_use]
+    pub fn of_job(self) -> Self {
+        Disabled {
+            lacks_flag: true,
+            ..self
+        }
+    }
+
+    /// Returns how to disable safeguards with these names.
+    fn fix(&self, names: &str) -> String {
+        let disable = if self.lacks_flag {
+            "ORCH_DISABLE_SAFEGUARDS"
+        } else {
+            "--disable-safeguards"
+        };
+        format!("`{disable}={names}`")
     }
 
     pub fn is_off(&self, safeguard: Safeguard) -> bool {
-        switch(&self.0, safeguard) == Some(false)
+        switch(&self.listed, safeguard) == Some(false)
     }
 
     /// Returns whether the user turns every safeguard on, for every command.
     pub fn is_none(&self) -> bool {
-        self.0.contains(&SafeguardKeyword::None)
+        self.listed.contains(&SafeguardKeyword::None)
     }
 
     pub fn is_on(&self, safeguard: Safeguard) -> bool {
-        switch(&self.0, safeguard) == Some(true)
+        switch(&self.listed, safeguard) == Some(true)
     }
 }
 
@@ -81,7 +107,7 @@ pub fn switched(
         let (_, is_on) = switched.find(|(which, _)| *which == safeguard)?;
         Some(*is_on)
     };
-    switch(&disabled.0, safeguard)
+    switch(&disabled.listed, safeguard)
         .or_else(|| switch(&configured.disabled, safeguard))
         .or_else(switched)
 }

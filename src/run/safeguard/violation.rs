@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Disabled;
 use crate::change::base::{BaseUnknown, Remedy, RemoteBranch};
 use crate::git::{self, ChangedFile, CommitId, FileChange, GitError};
 use crate::printable::printable;
@@ -239,7 +240,7 @@ impl OutdatedHead {
 
 impl Violation {
     /// Returns the fix, and how to disable the safeguard.
-    pub fn help(&self) -> String {
+    pub fn help(&self, disabled: &Disabled) -> String {
         let lifted = |safeguards: &[Safeguard]| {
             let names: Vec<&str> = safeguards.iter().map(|one| one.name()).collect();
             let which = if names.len() == 1 {
@@ -247,10 +248,7 @@ impl Violation {
             } else {
                 "these safeguards"
             };
-            format!(
-                "or disable {which} with `--disable-safeguards={}`",
-                names.join(",")
-            )
+            format!("or disable {which} with {}", disabled.fix(&names.join(",")))
         };
         let them = |files: &[ChangedFile]| if files.len() == 1 { "it" } else { "them" };
         match self {

@@ -160,7 +160,8 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
         done(&repository, &jobs[stack]);
     }
     breaks(&repository, "web", true);
-    fails(&repository, FINISH, 1, "/web");
+    let failed = fails(&repository, FINISH, 1, "run `orch finish` again to continue");
+    assert!(!failed.contains("--resume"), "{failed}");
     let order = run_of(&repository);
     assert_eq!(shown(&repository, "", &order)["state"], "failed");
     breaks(&repository, "web", false);

@@ -74,6 +74,23 @@ fn job_applies_its_stacks_and_the_last_one_frees_the_lock() {
 }
 
 #[test]
+fn job_names_the_variable_that_disables_a_safeguard() {
+    let repository = with_state(&STACKS);
+    let plan = exported(&repository);
+    let of_plan = job(&plan, "/db");
+    repository.write("/junk", "");
+    let hint = "or disable this safeguard with `ORCH_DISABLE_SAFEGUARDS=git-untracked`";
+    fails(&repository, &of_plan, 4, hint);
+    let command = exported_command(&repository);
+    fails(&repository, &job(&command, "/db"), 4, hint);
+    repository.write("/note", "true\n");
+    let output = repository.orch_with(&job(&command, "/db"), |orch| {
+        orch.env("ORCH_DISABLE_SAFEGUARDS", "git-untracked");
+    });
+    assert_eq!(output.code(), 0, "{output}");
+}
+
+#[test]
 fn job_that_starts_too_early_does_nothing() {
     let repository = with_state(&STACKS);
     let order = exported(&repository);

@@ -232,6 +232,7 @@ impl ExecutionArgs {
 pub(super) fn apply(chdir: &[PathBuf], args: &ApplyArgs) -> Result<ExitStatus> {
     if let Some(file) = &args.file {
         let flags = FileFlags {
+            is_job: false,
             resumes: args.resume,
             fetches: args.select.fetch,
             planning: &args.planning,
@@ -338,6 +339,7 @@ impl PartOfFile<'_> {
     /// Reads the file, and applies parts of it.
     pub(super) fn with<T>(&self, act: impl FnOnce(&PartsOfFile<'_>) -> Result<T>) -> Result<T> {
         let flags = FileFlags {
+            is_job: true,
             resumes: true,
             fetches: false,
             planning: &PlanningArgs {
@@ -424,6 +426,7 @@ impl PartsOfFile<'_> {
 
 /// The flags for the apply of a plan file.
 struct FileFlags<'a> {
+    is_job: bool,
     resumes: bool,
     fetches: bool,
     planning: &'a PlanningArgs,
@@ -440,6 +443,11 @@ fn with_file<T>(
     let carrying = flags.execution;
     let file = working_directory(chdir)?.join(named);
     let disabled = safeguards::disabled(&carrying.safeguards, std::iter::empty(), false)?;
+    let disabled = if flags.is_job {
+        disabled.of_job()
+    } else {
+        disabled
+    };
     let explained = |error: SavedPlanError| unreadable(named, error);
     let (saved, archive) = match SavedPlan::read(&file) {
         Ok(read) => read,

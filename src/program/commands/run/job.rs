@@ -17,6 +17,7 @@ use orch::exit::{ExitStatus, is_success};
 use orch::export::{OrderedJob, WorkOrder};
 use orch::project::config::RecordKind;
 use orch::project::host::host_variable;
+use orch::run::safeguard::Disabled;
 use orch::selection::select::Selection;
 
 use super::{OutputMode, RunArgs, execute, find, reads, safeguards};
@@ -104,7 +105,7 @@ impl CommandJobs<'_> {
         let CommandJobs { chdir, args, .. } = *self;
         let options = RunOptions {
             lock_timeout: self.lock_timeout.unwrap_or_default(),
-            ..args.options(args.kind(), safeguards::of_run(args)?)
+            ..args.options(args.kind(), self.disabled()?)
         };
         let (resumed, claim) = Resumed::follow_ups(self.order, follow_ups)?;
         let selection = resumed.run.selection();
@@ -122,6 +123,10 @@ impl CommandJobs<'_> {
         let claimed = claim.end(context, &run);
         let status = ended?;
         claimed?;
+        if !is_success(status.number()) {
+            let again = "run `orch finish` again to continue";
+            context.notices.note(again);
+        }
         Ok(Some(status))
     }
 
@@ -153,6 +158,10 @@ impl CommandJobs<'_> {
         self.with(|context| Ok(context.complete_jobs(&code, &succeeded)?))
     }
 
+    fn disabled(&self) -> Result<Disabled> {
+        Ok(safeguards::of_run(self.args)?.of_job())
+    }
+
     /// Calls a function with the project, which is loaded once.
     fn with<T>(&self, act: impl FnOnce(&mut CommandContext) -> Result<T>) -> Result<T> {
         let mut context = CommandContext {
@@ -167,7 +176,7 @@ impl CommandJobs<'_> {
 
     fn load(&self) -> Result<Context> {
         let found = find(self.chdir, self.args)?;
-        let disabled = safeguards::of_run(self.args)?;
+        let disabled = self.disabled()?;
         let mut context =
             CommandContext::of(found, None, reads(self.args, self.args.kind(), &disabled))?;
         context.check(None)?;
@@ -190,7 +199,7 @@ impl CommandJobs<'_> {
                 outline: Arc::new(self.order.outline(recorded.is_some())),
                 seen: open.seen,
             }),
-            ..args.options(args.kind(), safeguards::of_run(args)?)
+            ..args.options(args.kind(), self.disabled()?)
         };
         let selection = Selection::recorded(open.stacks);
         let status = match self.lock(context, &options, selection, None)? {
