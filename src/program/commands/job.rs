@@ -14,6 +14,7 @@ use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
 use orch::command::load::KeptProject;
 use orch::command::order_followups::EndedOrder;
+use orch::error::ErrorKind;
 use orch::exit::{ExitStatus, is_success, worse};
 use orch::export::{OrderedJob, OrderedTask, OrderedTurn, WorkOrder};
 use orch::path::StackPath;
@@ -521,17 +522,23 @@ fn note_unfinished(order: &WorkOrder, unfinished: &BTreeMap<StackPath, bool>) {
     }
 }
 
+const GIVE_FILE: &str = "give the file that `orch export` wrote beside the pipeline";
+
 fn unusable(named: &Path, why: &str) -> ProgramError {
     let shown = named.to_string_lossy();
     let shown = printable(&shown);
-    ProgramError::refused(format!("the work order `{shown}` cannot be used: {why}"))
-        .hint("give the file that `orch export` wrote beside the pipeline")
+    ProgramError::refused(format!("the work order `{shown}` cannot be used: {why}")).hint(GIVE_FILE)
 }
 
 /// Reads a work order.
 fn read(chdir: &[PathBuf], named: &Path) -> Result<WorkOrder> {
     let path = working_directory(chdir)?.join(named);
-    let bytes = fs::read(path).map_err(|error| unusable(named, &error.to_string()))?;
+    let bytes = fs::read(path).map_err(|error| {
+        let shown = named.to_string_lossy();
+        let what = format!("failed to read the work order `{}`", printable(&shown));
+        ProgramError::new(ErrorKind::External, anyhow::Error::new(error).context(what))
+            .hint(GIVE_FILE)
+    })?;
     WorkOrder::parse(&bytes).map_err(|error| unusable(named, &error.to_string()))
 }
 

@@ -160,7 +160,12 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
         done(&repository, &jobs[stack]);
     }
     breaks(&repository, "web", true);
-    let failed = fails(&repository, FINISH, 1, "run `orch finish` again to continue");
+    let failed = fails(
+        &repository,
+        FINISH,
+        1,
+        "run `orch finish` again to continue",
+    );
     assert!(!failed.contains("--resume"), "{failed}");
     let order = run_of(&repository);
     assert_eq!(shown(&repository, "", &order)["state"], "failed");

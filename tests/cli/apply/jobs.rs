@@ -159,8 +159,8 @@ fn job_refuses_another_plan_and_a_changed_work_order() {
     fails(
         &repository,
         "job none --work-order none.json",
-        4,
-        "none.json",
+        5,
+        "failed to read the work order `none.json`",
     );
     let text = std::fs::read_to_string(repository.path("/order.json")).unwrap();
     repository.write("/order.json", text.replace("make", "mbke"));
