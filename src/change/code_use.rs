@@ -27,6 +27,6 @@ pub(super) enum UsedPlace {
 #[derive(Debug, Default)]
 pub(super) struct CodeData {
     pub(super) uses: Vec<CodeUse>,
-    /// The backend that the Terraform files configure, if it can be determined.
-    pub(super) backend: Option<String>,
+    /// The backends that the Terraform files may configure, as far as they can be determined.
+    pub(super) backends: Vec<String>,
 }

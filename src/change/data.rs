@@ -35,7 +35,7 @@ pub fn add_code_uses(
     })?;
     let mut by_backend: HashMap<&str, Vec<&ProjectPath>> = HashMap::new();
     for (directory, data) in directories.iter().zip(&found) {
-        if let Some(backend) = &data.backend {
+        for backend in &data.backends {
             by_backend.entry(backend).or_default().push(directory);
         }
     }

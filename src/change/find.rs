@@ -207,7 +207,7 @@ pub(super) fn changed_stacks(
         }
     }
     let input_problems = InputProblems::default();
-    let mut tree = Tree::new(&project.root, listing, files, &input_problems);
+    let mut tree = Tree::new(&project.root, listing, files, &input_problems).of(project);
     tree.checks = problems.is_some();
     let imported = Tree::new(&project.root, listing, &said, &input_problems);
     let mut others = Vec::new();

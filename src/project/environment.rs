@@ -199,8 +199,25 @@ impl<'p> Environments<'p> {
 
     /// Returns the variables of `run.env` for a stack, by name, with their inputs.
     pub fn variables(&self, stack: StackIndex) -> Vec<Variable<'p>> {
+        let mut variables = self.variables_where(stack, |_| true);
+        variables.sort_by(|a, b| a.definition.name.text.cmp(&b.definition.name.text));
+        variables
+    }
+
+    /// Returns the variable of a name, if `run.env` has it for a stack.
+    pub fn variable(&self, stack: StackIndex, name: &str) -> Option<Variable<'p>> {
+        self.variables_where(stack, |known| known == name).pop()
+    }
+
+    fn variables_where(
+        &self,
+        stack: StackIndex,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Vec<Variable<'p>> {
         let namespaces: StackNamespaces<'_, 'p> = self.namespaces.of_stack(stack);
         let path = self.project.stacks[stack].path.directory();
+        let wanted = definitions(self.project, path)
+            .filter(|(definition, _)| is_wanted(&definition.name.text));
         let variable = |(definition, lets): (&'p EnvDefinition, &'p [LetDefinition])| {
             let mut uses = Vec::new();
             let value = value(definition, |expr| {
@@ -214,10 +231,7 @@ impl<'p> Environments<'p> {
                 uses,
             }
         };
-        let mut variables: Vec<Variable<'p>> =
-            definitions(self.project, path).map(variable).collect();
-        variables.sort_by(|a, b| a.definition.name.text.cmp(&b.definition.name.text));
-        variables
+        wanted.map(variable).collect()
     }
 
     /// Returns the other stacks whose generations the environment of a stack is computed from, each with a place
@@ -266,6 +280,12 @@ impl<'p> Environments<'p> {
         all.map(|(name, value)| (name.to_owned(), Some(value)))
             .collect()
     }
+}
+
+/// Returns whether `run.env` defines a variable for stacks in a directory.
+pub fn sets_variable(project: &Project, directory: &ProjectPath, name: &str) -> bool {
+    let mut scopes = project.scopes_of(directory);
+    scopes.any(|scope| scope.env.iter().any(|it| *it.name.text == *name))
 }
 
 /// Returns whether a variable, or a `let` beside one, may be computed from the generation of another stack.

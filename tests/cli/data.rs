@@ -523,6 +523,28 @@ fn remote_states_are_read_with_the_files_that_override_others() {
 }
 
 #[test]
+fn remote_states_are_those_that_tfvars_files_select() {
+    let sandbox = Sandbox::layout("app\ndev\nprod");
+    sandbox.write(
+        "/app/main.tf",
+        "variable \"env\" {\n  default = \"dev\"\n}\ndata \"terraform_remote_state\" \"net\" {\n  backend = \"local\"\n  config = {\n    path = \"../${var.env}/terraform.tfstate\"\n  }\n}\n",
+    );
+    for stack in ["dev", "prod"] {
+        sandbox.write(&format!("/{stack}/main.tf"), "");
+    }
+    sandbox.write("/order.orch.hcl", order_from("\"remote_state\""));
+    assert_eq!(sandbox.orch("list --order").stdout, "dev\napp\nprod\n");
+    sandbox.write("/app/terraform.tfvars", "env = \"prod\"\n");
+    assert_eq!(sandbox.orch("list --order").stdout, "dev\nprod\napp\n");
+    assert_snapshot!(sandbox.orch("why app --after prod"), @"
+    /app runs after /prod
+      /app runs after /prod, terraform_remote_state app/main.tf:4
+    ");
+    // The default is not used, so nothing orders it after that.
+    assert_snapshot!(sandbox.orch("why app --after dev"), @"/app does not run after /dev: nothing orders the two");
+}
+
+#[test]
 fn stacks_without_a_backend_keep_their_state_in_their_directory() {
     let sandbox = Sandbox::layout("app\nnet\ndns");
     sandbox.write("/net/main.tf", "");

@@ -37,7 +37,7 @@ use super::cause::{InputLocation, Use, UseKind};
 use super::error::ChangeError;
 use super::files::ChangedFiles;
 use super::ignored::IgnoreLists;
-use super::inputs::{InputGraph, InputNode, InputProblems, Tree, each_root_read, place_read};
+use super::inputs::{InputGraph, InputNode, InputProblems, Tree, each_stack_read, place_read};
 use super::named::{named, reads};
 use crate::ascii::hex;
 use crate::git::{ChangedFile, Repository};
@@ -49,7 +49,10 @@ use crate::project::{self, Problems, Project};
 use crate::state::document::{CountedInputs, Inputs};
 
 /// The version of the digest rules. Digests under different rules cannot be compared.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+
+/// The rules for stacks without paths that depend on variables, so that they keep their digests.
+const CONSTANT_VERSION: u32 = 3;
 
 /// The rules for stacks without inputs that only later rules follow, so that they keep their digests.
 const EARLIER_VERSION: u32 = 2;
@@ -100,7 +103,9 @@ pub fn digests(
     let texts = texts(project, repository, head.as_ref(), &files)?;
     let stacks = {
         let nothing = ChangedFiles::default();
-        let tree = Tree::new(&project.root, listing, &nothing, &input_problems).recording();
+        let tree = Tree::new(&project.root, listing, &nothing, &input_problems)
+            .of(project)
+            .recording();
         let stacks: Vec<StackIndex> = project.stacks.iter().map(|(stack, _)| stack).collect();
         project::pool()?.install(|| {
             let digester = Digester {
@@ -188,15 +193,11 @@ impl<'a> Digester<'a> {
             .collect();
         let uses = |node: usize| graph.nodes[node].edges.iter().map(|edge| edge.target);
         let modules = modules(&nodes, uses);
-        let [earlier, rules] =
-            [EARLIER_VERSION, VERSION].map(|version| rules(self.project, version));
+        let rules = [EARLIER_VERSION, CONSTANT_VERSION, VERSION]
+            .map(|version| rules(self.project, version));
         let newer = graph.leads_to(|node| node.has_newer);
-        let rules_of = |candidate: usize| {
-            let unit = graph.units.get(&candidate);
-            let has_newer = newer[candidate] || unit.is_some_and(|&unit| newer[unit]);
-            Arc::clone(if has_newer { &rules } else { &earlier })
-        };
-        let shared: Vec<BTreeMap<String, PartDigest>> = (0..groups.len())
+        let newest = graph.leads_to(|node| !node.variable_sources.is_empty());
+        let shared: Vec<(BTreeMap<String, PartDigest>, &Arc<str>)> = (0..groups.len())
             .into_par_iter()
             .map(|candidate| {
                 let mut parts = Parts::new();
@@ -205,8 +206,15 @@ impl<'a> Digester<'a> {
                     parts.entry("own".to_owned()).or_default().part(&own);
                 }
                 let module = |node: usize| modules[node];
-                self.add_inputs(&graph, candidate, &module, None, &mut parts);
-                finished(parts)
+                let by_variables = self.add_inputs(&graph, candidate, &module, None, &mut parts);
+                let unit = graph.units.get(&candidate).copied();
+                let leads = |to: &[bool]| to[candidate] || unit.is_some_and(|unit| to[unit]);
+                let version = match (by_variables || leads(&newest), leads(&newer)) {
+                    (true, _) => 2,
+                    (false, true) => 1,
+                    (false, false) => 0,
+                };
+                (finished(parts), &rules[version])
             })
             .collect();
         let whole = AllDigests {
@@ -239,8 +247,9 @@ impl<'a> Digester<'a> {
             for (name, part) in &environment.all {
                 parts.entry(name.clone()).or_default().part(part);
             }
-            let parts = merged(finished(parts), &shared[candidate]);
-            let mut digest = input_digest(&rules_of(candidate), &parts);
+            let (shared, rules) = &shared[candidate];
+            let parts = merged(finished(parts), shared);
+            let mut digest = input_digest(rules, &parts);
             digest.inputs.counted = sieves[at].as_ref().map(|sieve| {
                 let own = own.get(&directories[candidate]);
                 let left = (&*digest.inputs.digest, &environment.counted);
@@ -270,7 +279,8 @@ impl<'a> Digester<'a> {
         hasher.finish()
     }
 
-    /// Adds the inputs of a candidate's Terraform and Terragrunt files.
+    /// Adds the inputs of a candidate's Terraform and Terragrunt files. Returns whether the path of one depends on
+    /// variables.
     fn add_inputs(
         &self,
         graph: &InputGraph<'a>,
@@ -278,7 +288,7 @@ impl<'a> Digester<'a> {
         module: &dyn Fn(usize) -> PartDigest,
         sieve: Option<&IgnoreFilter<'_>>,
         parts: &mut Parts,
-    ) {
+    ) -> bool {
         let drops = |steps: &[Use]| sieve.is_some_and(|sieve| sieve.drops_way(steps));
         let unit = graph.units.get(&candidate).copied();
         for node in std::iter::once(candidate).chain(unit) {
@@ -293,14 +303,14 @@ impl<'a> Digester<'a> {
                 parts.entry(name).or_default().part(&module(edge.target));
             }
         }
-        each_root_read(self.tree, graph, candidate, |place, step| {
+        each_stack_read(self.tree, graph, candidate, |place, step| {
             if drops(std::slice::from_ref(step)) {
                 return;
             }
             let name = part_name(Some(step), &place);
             let part = self.places.part(&place, sieve);
             parts.entry(name).or_default().part(&part);
-        });
+        })
     }
 
     /// Adds the inputs that a stack's configuration names, and the files that functions in its block read.

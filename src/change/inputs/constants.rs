@@ -1,10 +1,10 @@
-//! The constant paths of a Terraform module: values of locals, defaults of variables, and pure functions.
+//! The constant paths of a Terraform module: values of locals, possible values of variables, and pure functions.
 //!
-//! A caller may override a default. Then a file counts as an input that is none, which is better than the
-//! opposite.
+//! This module does not know where variables get their values.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::extract::{PathBase, plain_path};
 use crate::diagnostic::{Code, Diagnostic};
@@ -17,90 +17,149 @@ use crate::language::value::Value;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
+/// The maximum number of combinations of variables for one path.
+const MAX_COMBINATIONS: usize = 256;
+
 /// Represents `path.module` in a value. No path contains this character.
 const MODULE: &str = "\u{1}module";
 
 /// Represents `path.root` and `path.cwd`.
 const ROOT: &str = "\u{1}root";
 
-/// The values of names in the files of a module.
+/// The values of names in the files of a module. Each variable has one of its possible values at a time.
 pub(super) struct Constants<'b> {
     locals: HashMap<&'b str, &'b Expr>,
-    defaults: HashMap<&'b str, &'b Expr>,
+    variables: &'b dyn Fn(&str) -> PossibleValues,
     budget: Budget,
-    /// By namespace and name; unknown during evaluation.
-    known: RefCell<HashMap<(&'static str, String), EvalResult>>,
+    /// The values of locals; unknown during evaluation.
+    known: RefCell<HashMap<String, EvalResult>>,
+    /// The variables used so far, in the order of first use.
+    choices: RefCell<Vec<Choice>>,
+    /// The names of all variables that were ever used.
+    used: RefCell<BTreeSet<Box<str>>>,
+}
+
+/// The possible values of a variable; `None` stands for values that cannot be determined.
+pub(super) type PossibleValues = Arc<[Option<Value>]>;
+
+/// The value that a variable has at the moment.
+struct Choice {
+    name: Box<str>,
+    values: PossibleValues,
+    index: usize,
 }
 
 impl<'b> Constants<'b> {
-    pub(super) fn new(files: &'b [Body]) -> Self {
-        let mut constants = Constants {
-            locals: HashMap::new(),
-            defaults: HashMap::new(),
+    pub(super) fn new(files: &'b [Body], variables: &'b dyn Fn(&str) -> PossibleValues) -> Self {
+        let mut locals = HashMap::new();
+        for file in files {
+            let blocks = file.blocks("locals");
+            let found = blocks.flat_map(|block| &block.body.attributes);
+            locals.extend(found.map(|local| (&*local.name.text, &local.value)));
+        }
+        Constants {
+            locals,
+            variables,
             budget: Budget::default(),
             known: RefCell::default(),
-        };
-        for file in files {
-            let locals = file
-                .blocks("locals")
-                .flat_map(|block| &block.body.attributes);
-            constants
-                .locals
-                .extend(locals.map(|local| (&*local.name.text, &local.value)));
-            for variable in file.blocks("variable") {
-                let default = variable.body.attribute("default");
-                if let (Some(name), Some(default)) = (variable.labels.first(), default) {
-                    constants.defaults.insert(&name.text, &default.value);
-                }
-            }
+            choices: RefCell::default(),
+            used: RefCell::default(),
         }
-        constants
+    }
+
+    /// Returns the value of an expression, if it is constant.
+    pub(super) fn value(&self, expr: &Expr) -> Option<Value> {
+        let answer = evaluate_within(expr, self, &self.budget).ok()?;
+        Some(answer.value)
     }
 
     /// Returns the text of an expression, if it is constant.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
-        let answer = evaluate_within(expr, self, &self.budget).ok()?;
-        answer.value.as_str().map(str::to_owned)
+        self.value(expr)?.as_str().map(str::to_owned)
     }
 
-    fn definition(&self, namespace: &'static str, name: &str, span: Span) -> EvalResult {
-        let definitions = match namespace {
-            "local" => &self.locals,
-            _ => &self.defaults,
-        };
-        let Some(definition) = definitions.get(name) else {
+    /// Evaluates something for each combination of the variables that it uses. Too many combinations end with
+    /// one that cannot be determined.
+    pub(super) fn each<T>(&self, evaluate: impl Fn() -> Option<T>) -> Vec<Option<T>> {
+        let mut found = Vec::new();
+        loop {
+            self.known.borrow_mut().clear();
+            found.push(evaluate());
+            let mut choices = self.choices.borrow_mut();
+            while let Some(last) = choices.last_mut() {
+                last.index += 1;
+                if last.index < last.values.len() {
+                    break;
+                }
+                choices.pop();
+            }
+            if choices.is_empty() {
+                return found;
+            }
+            if found.len() >= MAX_COMBINATIONS {
+                choices.clear();
+                found.push(None);
+                return found;
+            }
+        }
+    }
+
+    /// Returns the variables that were used so far.
+    pub(super) fn used(&self) -> BTreeSet<Box<str>> {
+        self.used.borrow().clone()
+    }
+
+    fn local(&self, name: &str, span: Span) -> EvalResult {
+        let Some(definition) = self.locals.get(name) else {
             return unknown(span);
         };
-        let key = (namespace, name.to_owned());
-        if let Some(known) = self.known.borrow().get(&key) {
+        if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
         }
         let mut known = self.known.borrow_mut();
-        known.insert(key.clone(), unknown(span));
+        known.insert(name.to_owned(), unknown(span));
         drop(known);
         let value = evaluate_within(definition, self, &self.budget).map(|answer| answer.value);
-        self.known.borrow_mut().insert(key, value.clone());
+        self.known
+            .borrow_mut()
+            .insert(name.to_owned(), value.clone());
         value
+    }
+
+    fn variable(&self, name: &str, span: Span) -> EvalResult {
+        let chosen = |choice: &Choice| choice.values[choice.index].clone();
+        let choices = self.choices.borrow();
+        let known = choices.iter().find(|choice| *choice.name == *name);
+        let known = known.map(chosen);
+        drop(choices);
+        let value = known.unwrap_or_else(|| {
+            let choice = Choice {
+                name: name.into(),
+                values: (self.variables)(name),
+                index: 0,
+            };
+            let value = chosen(&choice);
+            self.used.borrow_mut().insert(name.into());
+            self.choices.borrow_mut().push(choice);
+            value
+        });
+        value.map_or_else(|| unknown(span), Ok)
     }
 }
 
 impl Namespaces for Constants<'_> {
     fn get(&self, path: &NamePath<'_>) -> EvalResult<Option<EvalValue>> {
-        let namespace = match path.name {
-            "path" => {
+        let value = match (path.name, path.rest.first()) {
+            ("path", _) => {
                 let places = [("module", MODULE), ("root", ROOT), ("cwd", ROOT)]
                     .map(|(name, place)| (name, Value::string(place)));
                 return Ok(Some(Value::object(places).into()));
             }
-            "local" => "local",
-            "var" => "var",
+            ("local", Some((name, span))) => (*name, self.local(name, *span)?),
+            ("var", Some((name, span))) => (*name, self.variable(name, *span)?),
             _ => return Ok(None),
         };
-        let Some((name, span)) = path.rest.first() else {
-            return Ok(None);
-        };
-        let value = self.definition(namespace, name, *span)?;
-        Ok(Some(Value::object([(*name, value)]).into()))
+        Ok(Some(Value::object([value]).into()))
     }
 
     fn names(&self) -> Vec<&str> {
@@ -156,6 +215,20 @@ fn place(path: &str) -> Option<(&'static str, &str)> {
         .find_map(|base| Some((base, path.strip_prefix(base)?)))
 }
 
+/// Returns a value of one module as another sees it, given the way from that one; `None` if it cannot be told.
+pub(super) fn moved(value: Value, way: &str) -> Option<Value> {
+    match &value {
+        Value::String(text) if way != "." => Some(Value::string(
+            text.replace(MODULE, &format!("{MODULE}/{way}")),
+        )),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => Some(value),
+        _ => {
+            let names_place = format!("{value:?}").contains(r"\u{1}module");
+            (!names_place || way == ".").then_some(value)
+        }
+    }
+}
+
 /// Returns the path in the project that a text names, if it can be one.
 pub(super) fn path_of(text: String) -> Option<(PathBase, String)> {
     let Some((base, rest)) = place(&text) else {
@@ -187,8 +260,6 @@ mod tests {
     #[test]
     fn paths_are_evaluated_as_far_as_they_are_constant() {
         let text = r#"
-            variable "dir" { default = "conf" }
-            variable "none" {}
             locals {
               here  = path.module
               dir   = "${local.here}/${var.dir}"
@@ -212,7 +283,13 @@ mod tests {
         "#;
         let body = parse_whole(FileId::UNPLACED, text).unwrap();
         let files = [body.clone()];
-        let constants = Constants::new(&files);
+        let variable = |name: &str| -> PossibleValues {
+            match name {
+                "dir" => [Some(Value::string("conf"))].into(),
+                _ => [None].into(),
+            }
+        };
+        let constants = Constants::new(&files, &variable);
         let paths = body.attributes.iter().map(|attribute| {
             let text = constants.text(&attribute.value);
             let place = match text.map(path_of) {
@@ -239,5 +316,44 @@ mod tests {
             "n elsewhere",
         ];
         assert_eq!(paths.collect::<Vec<String>>(), expected);
+    }
+
+    #[test]
+    fn a_path_is_evaluated_for_each_combination_of_its_variables() {
+        let text = r#"
+            locals { dir = "${var.a}/${var.b}" }
+            path = "${local.dir}/${var.a == "1" ? var.b : var.c}"
+        "#;
+        let body = parse_whole(FileId::UNPLACED, text).unwrap();
+        let files = [body.clone()];
+        let value = |text: &str| Some(Value::string(text));
+        let variable = |name: &str| -> PossibleValues {
+            match name {
+                "a" => [value("1"), value("2")].into(),
+                "b" => [value("x"), value("y")].into(),
+                _ => [value("z"), None].into(),
+            }
+        };
+        let constants = Constants::new(&files, &variable);
+        let found = constants.each(|| constants.text(&body.attributes[0].value));
+        let found: Vec<&str> = found
+            .iter()
+            .map(|it| it.as_deref().unwrap_or("?"))
+            .collect();
+        assert_eq!(found, ["1/x/x", "1/y/y", "2/x/z", "?", "2/y/z", "?"]);
+    }
+
+    #[test]
+    fn too_many_combinations_are_unknown() {
+        let text = "path = \"${var.a}${var.b}${var.c}\"\n";
+        let body = parse_whole(FileId::UNPLACED, text).unwrap();
+        let values: PossibleValues = (0..20)
+            .map(|n| Some(Value::string(n.to_string())))
+            .collect();
+        let variable = |_: &str| values.clone();
+        let constants = Constants::new(&[], &variable);
+        let found = constants.each(|| constants.text(&body.attributes[0].value));
+        assert_eq!(found.len(), MAX_COMBINATIONS + 1);
+        assert!(found.last().unwrap().is_none());
     }
 }

@@ -1,11 +1,14 @@
 //! The data of other stacks that the files of a stack use, and the backend by which others use its own.
 
+use std::cell::LazyCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::constants::{Constants, path_of};
-use super::terraform::{self, definitions, in_merge_order};
+use super::definitions::{definitions, in_merge_order, parse};
+use super::settings::Settings;
 use super::terragrunt;
 use super::text;
 use super::tree::Tree;
@@ -114,7 +117,7 @@ fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> 
                 .iter()
                 .any(|word| text.contains(word))
         {
-            match terraform::parse(name, text) {
+            match parse(name, text) {
                 Ok(body) => files.push(TerraformFile {
                     path,
                     text: text.into(),
@@ -125,20 +128,33 @@ fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> 
             }
         }
     }
-    let bodies = definitions(tree, directory, &listed.files, buffer);
-    let constants = Constants::new(&bodies);
-    data.backend = match backend_block(&files) {
+    let definitions = definitions(tree, directory);
+    let settings = Settings::new(tree, directory, directory);
+    let passed = LazyCell::new(|| terragrunt::passed_inputs(tree, directory));
+    let variable = |name: &str| {
+        let values = settings.values(&definitions, name, passed.values(name));
+        values.into()
+    };
+    let constants = Constants::new(&definitions, &variable);
+    let each = |find: &dyn Fn() -> Option<String>| {
+        let found: BTreeSet<Option<String>> = constants.each(find).into_iter().collect();
+        found.into_iter()
+    };
+    let backend = backend_block(&files);
+    let backends = each(&|| match backend {
         Some(backend) => own_backend(tree, directory, backend, &constants),
         None => identity(tree, directory, "local", |_| None, &constants),
-    };
+    });
+    data.backends.extend(backends.flatten());
     for RemoteState { file, block } in remote_state_blocks(&files) {
-        data.uses.push(CodeUse {
+        let places = each(&|| used_backend(tree, directory, &block, &constants));
+        data.uses.extend(places.map(|place| CodeUse {
             kind: DataKind::RemoteState,
-            place: used_backend(tree, directory, &block, &constants).map(UsedPlace::Backend),
+            place: place.map(UsedPlace::Backend),
             file: file.path.clone(),
             text: file.text.clone(),
             span: block.kind.span,
-        });
+        }));
     }
     data
 }

@@ -42,8 +42,8 @@ pub(super) struct NamedInput {
 
 /// A module or file that a Terraform file names.
 pub(super) enum Dependency {
-    /// A local module, by its source.
-    Module(Box<str>),
+    /// A local module, by its name and source.
+    Module(Box<str>, Box<str>),
     /// A module by name, whose source is an expression.
     Computed(Box<str>, Box<Expr>),
     /// A file that a function reads.
@@ -208,13 +208,14 @@ pub(super) fn module(name: &str, source: &Expr) -> Option<Dependency> {
             _ => return Some(Dependency::Computed(name.into(), Box::new(source.clone()))),
         },
     };
-    local_module(&path)
+    local_module(name, &path)
 }
 
-pub(super) fn local_module(source: &str) -> Option<Dependency> {
+pub(super) fn local_module(name: &str, source: &str) -> Option<Dependency> {
     // A heredoc ends with a line break.
     let source = source.trim_end_matches(['\n', '\r']);
-    (is_local(source) || is_absolute(source)).then(|| Dependency::Module(source.into()))
+    (is_local(source) || is_absolute(source))
+        .then(|| Dependency::Module(name.into(), source.into()))
 }
 
 pub(super) fn call(name: &str, source: &Expr, version: Option<&Expr>) -> Dependency {
@@ -383,7 +384,7 @@ fn location(expr: &Expr) -> Option<PathBase> {
 #[cfg(test)]
 pub(super) fn show(named: Vec<NamedInput>) -> Vec<String> {
     let show = |named: NamedInput| match named.what {
-        Dependency::Module(source) => format!("module {source}"),
+        Dependency::Module(_, source) => format!("module {source}"),
         Dependency::Computed(name, _) => format!("computed {name}"),
         Dependency::ComputedRead(read) => format!("computed {}", read.reader),
         Dependency::Elsewhere(call) => {

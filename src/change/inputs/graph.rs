@@ -10,7 +10,9 @@ use rayon::prelude::*;
 
 use super::chain::MAX_CHAIN;
 use super::collected::CollectedInputs;
+use super::definitions::arguments;
 use super::node::InputNode;
+use super::stack_reads::StackReads;
 use super::terraform;
 use super::terragrunt;
 use super::tree::{Tree, place_read};
@@ -39,7 +41,7 @@ pub(in crate::change) struct InputGraph<'a> {
     /// The users of each node.
     users: Vec<Vec<usize>>,
     ways: Vec<Option<ChangePath>>,
-    /// Whether each node, or a module behind it, reads files relative to the stack.
+    /// Whether each node, or a module behind it, reads files whose places differ for each stack.
     leads: Vec<bool>,
 }
 
@@ -52,7 +54,9 @@ impl<'a> InputGraph<'a> {
     ) -> Self {
         let mut graph = InputGraph::read(tree, candidates, terragrunt);
         graph.propagate();
-        graph.leads = graph.leads_to_root_reads();
+        graph.leads =
+            graph.leads_to(|node| !node.root_reads.is_empty() || !node.variable_reads.is_empty());
+        graph.check_sources(tree);
         graph
     }
 
@@ -62,13 +66,12 @@ impl<'a> InputGraph<'a> {
 
     /// Returns for each candidate the shortest chain to a change, if one reaches it.
     pub(super) fn causes(&self, tree: &Tree<'a>) -> Vec<Option<ChangeCause>> {
-        let leads = &self.leads;
         let cause = |index: usize| {
             let unit = self.units.get(&index).copied();
             std::iter::once(index)
                 .chain(unit)
                 .find_map(|node| self.cause(node))
-                .or_else(|| self.root_read(index, tree, leads))
+                .or_else(|| self.stack_read(index, tree))
         };
         (0..self.n_candidates).into_par_iter().map(cause).collect()
     }
@@ -178,11 +181,6 @@ impl<'a> InputGraph<'a> {
         }
     }
 
-    /// Returns for each node whether it, or a module behind it, reads files relative to the stack.
-    fn leads_to_root_reads(&self) -> Vec<bool> {
-        self.leads_to(|node| !node.root_reads.is_empty())
-    }
-
     /// Returns for each node whether it, or a module behind it, satisfies a predicate.
     pub(in crate::change) fn leads_to(&self, has: impl Fn(&InputNode) -> bool) -> Vec<bool> {
         let mut leads: Vec<bool> = self.nodes.iter().map(has).collect();
@@ -198,95 +196,106 @@ impl<'a> InputGraph<'a> {
         leads
     }
 
-    /// Returns the change of a file that a stack, or a module that it uses, reads relative to the stack.
-    fn root_read(&self, stack: usize, tree: &Tree<'a>, leads: &[bool]) -> Option<ChangeCause> {
-        if !leads[stack] {
-            return None;
-        }
-        let directory = &self.nodes[stack].path;
-        let mut walk = NodeWalk::new(stack);
-        while let Some(node) = walk.next(&self.nodes, |target| leads[target]) {
-            for read in &self.nodes[node].root_reads {
-                let path = terraform::root_read(tree, directory, read);
-                let touch = path.and_then(|path| tree.touch_read(&path, read.pattern.as_deref()));
-                let Some(touch) = touch else {
-                    continue;
-                };
-                let steps = walk.way(&self.nodes, node).into_iter();
-                let mut chain: Vec<Use> = steps.chain([&read.step]).cloned().collect();
-                chain.extend(touch.links);
-                let file = touch.file.clone();
-                return Some(ChangeCause { file, chain });
+    /// Warns of modules whose sources depend on variables that a caller may set: only settings of a root module
+    /// are known when sources are followed.
+    fn check_sources(&self, tree: &Tree<'a>) {
+        for (target, node) in self.nodes.iter().enumerate() {
+            for source in &node.variable_sources {
+                let mut edges = self.users[target].iter().flat_map(|&user| {
+                    let user = &self.nodes[user];
+                    user.edges.iter().map(move |edge| (user, edge))
+                });
+                let is_set = edges.any(|(user, edge)| {
+                    let sets = |module: &str, variable: &str| {
+                        !arguments(user.definitions(tree), module, variable).is_empty()
+                    };
+                    edge.target == target
+                        && edge
+                            .call
+                            .as_ref()
+                            .is_none_or(|module| source.variables.iter().any(|it| sets(module, it)))
+                });
+                if is_set {
+                    terraform::warn_of_source(tree, source);
+                }
             }
         }
-        None
+    }
+
+    /// Returns the reads of a candidate whose places differ for each stack.
+    fn stack_reads<'g>(&'g self, tree: &'g Tree<'a>, candidate: usize) -> StackReads<'g> {
+        let unit = self.units.get(&candidate).copied();
+        StackReads::find(tree, &self.nodes, &self.leads, (candidate, unit))
+    }
+
+    /// Returns the change of a file that a stack, or a module that it uses, reads at such a place.
+    fn stack_read(&self, candidate: usize, tree: &Tree<'a>) -> Option<ChangeCause> {
+        let reads = self.stack_reads(tree, candidate);
+        reads.found.iter().find_map(|read| {
+            let touch = tree.touch_read(&read.path, read.pattern.as_deref())?;
+            let steps = reads.way(&self.nodes, read).into_iter();
+            let mut chain: Vec<Use> = steps.chain([read.step]).cloned().collect();
+            chain.extend(touch.links);
+            let file = touch.file.clone();
+            Some(ChangeCause { file, chain })
+        })
+    }
+
+    /// Returns the reads of candidates at paths that depend on variables and cannot be determined.
+    pub(super) fn unknown_reads(&self, tree: &Tree<'a>) -> Vec<Use> {
+        let candidates = (0..self.n_candidates).into_par_iter();
+        let unknown = candidates.flat_map_iter(|candidate| {
+            let unknown = self.stack_reads(tree, candidate).unknown;
+            unknown.into_iter().cloned()
+        });
+        unknown.collect()
     }
 
     /// Adds all recorded inputs of the only candidate and of the modules that it uses.
     pub(super) fn add_inputs(&self, tree: &Tree<'a>, inputs: &mut CollectedInputs) {
         let candidate = 0;
-        self.add_inputs_from(candidate, inputs, |way, node, inputs| {
-            for read in &node.root_reads {
-                let path = terraform::root_read(tree, &self.nodes[candidate].path, read);
-                let Some(path) = path else {
-                    continue;
-                };
-                let pattern = read.pattern.as_deref();
-                let touch = tree.touch_read(&path, pattern);
-                if let Some(location) = place_read(path, pattern) {
-                    inputs.add(location, way, std::slice::from_ref(&read.step), touch);
+        let reads = self.stack_reads(tree, candidate);
+        let mut others = reads.found.iter().peekable();
+        let unit = self.units.get(&candidate).copied();
+        for start in std::iter::once(candidate).chain(unit) {
+            let mut walk = NodeWalk::new(start);
+            while let Some(index) = walk.next(&self.nodes, |_| true) {
+                let way = walk.way(&self.nodes, index);
+                for found in self.nodes[index].recorded() {
+                    inputs.add(
+                        found.location.clone(),
+                        &way,
+                        &found.steps,
+                        found.touch.clone(),
+                    );
+                }
+                // These are in the same order.
+                while let Some(read) = others.next_if(|read| read.reached == (start, index)) {
+                    let pattern = read.pattern.as_deref();
+                    let touch = tree.touch_read(&read.path, pattern);
+                    if let Some(location) = place_read(read.path.clone(), pattern) {
+                        inputs.add(location, &way, std::slice::from_ref(read.step), touch);
+                    }
                 }
             }
-        });
-        // Terragrunt runs a module in a copy of its directory, so nothing there is relative to the stack.
-        if let Some(&unit) = self.units.get(&candidate) {
-            self.add_inputs_from(unit, inputs, |_, _, _| {});
-        }
-    }
-
-    fn add_inputs_from(
-        &self,
-        start: usize,
-        inputs: &mut CollectedInputs,
-        add_others: impl Fn(&[&Use], &InputNode, &mut CollectedInputs),
-    ) {
-        let mut walk = NodeWalk::new(start);
-        while let Some(index) = walk.next(&self.nodes, |_| true) {
-            let way = walk.way(&self.nodes, index);
-            let node = &self.nodes[index];
-            for found in node.recorded() {
-                inputs.add(
-                    found.location.clone(),
-                    &way,
-                    &found.steps,
-                    found.touch.clone(),
-                );
-            }
-            add_others(&way, node, inputs);
         }
     }
 }
 
-/// Visits the places that a candidate, and the modules that it uses, read relative to the candidate, with the
-/// chain to each.
-pub(in crate::change) fn each_root_read(
-    tree: &Tree<'_>,
-    graph: &InputGraph<'_>,
+/// Visits the places that a candidate, and the modules that it uses, read and that differ for each stack. Returns
+/// whether one of them depends on variables.
+pub(in crate::change) fn each_stack_read<'a>(
+    tree: &Tree<'a>,
+    graph: &InputGraph<'a>,
     candidate: usize,
     mut visit: impl FnMut(InputLocation, &Use),
-) {
-    let leads = &graph.leads;
-    if !leads[candidate] {
-        return;
-    }
-    let mut walk = NodeWalk::new(candidate);
-    while let Some(node) = walk.next(&graph.nodes, |target| leads[target]) {
-        for read in &graph.nodes[node].root_reads {
-            let path = terraform::root_read(tree, &graph.nodes[candidate].path, read);
-            let place = path.and_then(|path| place_read(path, read.pattern.as_deref()));
-            if let Some(place) = place {
-                visit(place, &read.step);
-            }
+) -> bool {
+    let mut by_variables = false;
+    for read in graph.stack_reads(tree, candidate).found {
+        by_variables |= read.by_variable;
+        if let Some(place) = place_read(read.path, read.pattern.as_deref()) {
+            visit(place, read.step);
         }
     }
+    by_variables
 }

@@ -15,6 +15,7 @@ mod chain;
 mod collected;
 mod constants;
 mod data;
+mod definitions;
 mod extract;
 mod follow;
 mod graph;
@@ -24,10 +25,13 @@ mod linked_changes;
 mod links;
 mod node;
 mod problems;
+mod settings;
+mod stack_reads;
 mod terraform;
 mod terragrunt;
 mod text;
 mod tree;
+mod variables;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -36,7 +40,7 @@ pub(super) use self::called::{called_modules, calls, units};
 pub(super) use self::collected::CollectedInputs;
 pub(super) use self::data::data;
 pub(super) use self::follow::links_in;
-pub(super) use self::graph::{InputGraph, each_root_read};
+pub(super) use self::graph::{InputGraph, each_stack_read};
 pub(super) use self::linked_changes::{ChangedInput, moved};
 pub(super) use self::links::owners;
 pub(super) use self::node::InputNode;
@@ -59,7 +63,7 @@ pub(super) fn walk_present<T: Send>(
     walk: impl FnOnce(Tree<'_>) -> T + Send,
 ) -> Result<T, ChangeError> {
     let (nothing, found_problems) = (ChangedFiles::default(), InputProblems::default());
-    let tree = Tree::new(&project.root, listing, &nothing, &found_problems);
+    let tree = Tree::new(&project.root, listing, &nothing, &found_problems).of(project);
     let found = project::pool()?.install(|| walk(tree));
     found_problems.add_to(problems)?;
     Ok(found)
@@ -122,12 +126,9 @@ pub(super) fn unknown_paths(
     terragrunt: bool,
 ) -> Vec<Use> {
     let graph = graph::InputGraph::new(tree, directories, terragrunt);
-    let mut found: Vec<Use> = graph
-        .nodes
-        .iter()
-        .flat_map(|node| &node.unknown)
-        .cloned()
-        .collect();
+    let by_variables = graph.unknown_reads(tree);
+    let nodes = graph.nodes.iter().flat_map(|node| &node.unknown);
+    let mut found: Vec<Use> = nodes.cloned().chain(by_variables).collect();
     // Stacks share the files that Terragrunt includes.
     found.sort_by(|a, b| {
         (&a.location.file, a.location.line).cmp(&(&b.location.file, b.location.line))

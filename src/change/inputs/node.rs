@@ -1,14 +1,18 @@
 //! A directory and its uses: modules, files, and targets of links.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use super::chain::ChainBudget;
+use super::definitions::definitions_and_calls;
+use super::extract::ComputedRead;
 use super::linked_changes::ChangedInput;
 use super::tree::{ModuleDirectory, Tree};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Location, Use};
 use crate::change::code_use::CodeUse;
 use crate::git::ChangedFile;
+use crate::language::syntax::Body;
 use crate::path::ProjectPath;
 use crate::source::Span;
 
@@ -22,6 +26,12 @@ pub(in crate::change) struct InputNode<'a> {
     pub(in crate::change) edges: Vec<ModuleUse>,
     /// Reads of a file that differs for each stack.
     pub(super) root_reads: Vec<RootRead>,
+    /// Reads of files at paths that depend on variables.
+    pub(super) variable_reads: Vec<VariableRead>,
+    /// Modules at sources that depend on variables.
+    pub(in crate::change) variable_sources: Vec<VariableSource>,
+    /// The files that define its locals and variables, once they are needed.
+    definitions: OnceLock<Vec<Body>>,
     /// Calls of modules outside of the project, if they are collected.
     pub(super) calls: Vec<ModuleCall>,
     /// The data of other stacks that it uses, if that is looked for.
@@ -50,6 +60,8 @@ pub(in crate::change) struct FoundInput<'a> {
 }
 
 pub(in crate::change) struct ModuleUse {
+    /// The name of the `module` block; `None` if Terragrunt runs the module.
+    pub(super) call: Option<Box<str>>,
     pub(in crate::change) steps: Vec<Use>,
     pub(in crate::change) directory: ProjectPath,
     /// The target's node, once it exists.
@@ -67,6 +79,26 @@ pub(super) struct RootRead {
     pub(super) is_warned_of: AtomicBool,
 }
 
+/// A file that is read at a path that depends on variables.
+pub(super) struct VariableRead {
+    pub(super) step: Use,
+    /// `None` in JSON.
+    pub(super) span: Option<Span>,
+    pub(super) read: ComputedRead,
+    /// Whether a warning about a path outside of the project was given.
+    pub(super) is_warned_of: AtomicBool,
+}
+
+/// A module whose source depends on variables of the calling module.
+pub(in crate::change) struct VariableSource {
+    /// The name of the module.
+    pub(super) name: Box<str>,
+    pub(super) file: ProjectPath,
+    /// `None` in JSON.
+    pub(super) span: Option<Span>,
+    pub(super) variables: Vec<Box<str>>,
+}
+
 impl<'a> InputNode<'a> {
     pub(super) fn new(tree: &Tree<'a>, path: ProjectPath) -> Self {
         InputNode {
@@ -75,6 +107,9 @@ impl<'a> InputNode<'a> {
             record: tree.records.then(NodeInputs::default),
             edges: Vec::new(),
             root_reads: Vec::new(),
+            variable_reads: Vec::new(),
+            variable_sources: Vec::new(),
+            definitions: OnceLock::new(),
             calls: Vec::new(),
             data: Vec::new(),
             has_source: false,
@@ -105,9 +140,16 @@ impl<'a> InputNode<'a> {
         }
     }
 
+    /// Returns the files that define its locals and variables, read once.
+    pub(super) fn definitions(&self, tree: &Tree) -> &[Body] {
+        self.definitions
+            .get_or_init(|| definitions_and_calls(tree, &self.path))
+    }
+
     /// Adds a used module. The place matters only if inputs are recorded.
     pub(super) fn module(
         &mut self,
+        call: Option<Box<str>>,
         steps: Vec<Use>,
         module: &ModuleDirectory<'a>,
         location: impl FnOnce() -> Option<InputLocation>,
@@ -117,6 +159,7 @@ impl<'a> InputNode<'a> {
             && (module.touch.is_none() || self.record.is_some())
         {
             self.edges.push(ModuleUse {
+                call,
                 steps,
                 directory: directory.clone(),
                 target: usize::MAX,

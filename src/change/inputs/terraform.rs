@@ -1,78 +1,43 @@
 //! The inputs of one directory of Terraform files.
 
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirEntry};
-use std::io;
+use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::constants::{Constants, path_of};
+use super::constants::{Constants, PossibleValues, path_of};
+use super::definitions::{definitions, files, is_json};
 use super::extract::{
     self, CallText, ComputedRead, Dependency, NamedInput, PathBase, ReadCall, is_absolute,
 };
 use super::json::json;
-use super::json_body::{self, BlockKind};
 use super::links;
-use super::node::{InputNode, RootRead};
+use super::node::{InputNode, RootRead, VariableRead, VariableSource};
+use super::settings::Settings;
 use super::text::{self, LineStarts};
 use super::tree::{NoModule, Tree, place_read};
 use crate::change::call::ModuleCall;
 use crate::change::cause::{InputLocation, Location, Use, UseKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::git::ChangedFile;
-use crate::language::parse::parse_whole;
-use crate::language::syntax::Body;
-use crate::on_disk::if_there;
+use crate::language::syntax::{Body, Expr};
 use crate::path::ProjectPath;
 use crate::printable::printable;
-use crate::project::discover::{is_override, is_terraform};
-use crate::source::{FileId, Span};
+use crate::project::discover::is_terraform;
+use crate::source::Span;
 
-const WORKSPACES: [BlockKind; 1] = [BlockKind::new("workspaces", 0)];
-
-const JSON_KINDS: [BlockKind; 4] = [
-    BlockKind {
-        inner: &[
-            BlockKind {
-                inner: &WORKSPACES,
-                ..BlockKind::new("backend", 1)
-            },
-            BlockKind {
-                inner: &WORKSPACES,
-                ..BlockKind::new("cloud", 0)
-            },
-        ],
-        ..BlockKind::new("terraform", 0)
-    },
-    BlockKind::new("data", 2),
-    BlockKind::new("locals", 0),
-    BlockKind::new("variable", 1),
-];
-
-/// Reads the files of a directory into a node. A directory that the walk did not see is a module in a place
-/// without stacks, and is listed from disk.
+/// Reads the files of a directory into a node.
 pub(super) fn node<'a>(
     tree: &Tree<'a>,
     directory: &ProjectPath,
     buffer: &mut Vec<u8>,
 ) -> InputNode<'a> {
     let mut node = InputNode::new(tree, directory.clone());
-    let from_disk;
-    let files = if let Some(listed) = tree.listing().get(directory.as_str()) {
-        &listed.files
-    } else {
-        from_disk = files_on_disk(tree, directory).unwrap_or_else(|error| {
-            tree.problems.unreadable(directory, error);
-            Vec::new()
-        });
-        &from_disk
-    };
     let mut computed: Vec<ComputedFile> = Vec::new();
     // The earlier rules have already found these.
     let any_changed = tree.changed().below(directory).next().is_some();
     let mut host = directory.to_host(tree.root());
-    for (name, plain) in files {
+    for (name, plain) in files(tree, directory).iter() {
         if !is_terraform(name) {
             continue;
         }
@@ -118,52 +83,12 @@ pub(super) fn node<'a>(
         }
     }
     if !computed.is_empty() {
-        let bodies = definitions(tree, directory, files, buffer);
-        let constants = Constants::new(&bodies);
+        let bodies = definitions(tree, directory);
         for file in computed {
-            file.add(tree, directory, &constants, &mut node);
+            file.add(tree, directory, &bodies, &mut node);
         }
     }
     node
-}
-
-/// Returns the files of a directory that may define locals and variables; those that override others come last.
-pub(super) fn definitions(
-    tree: &Tree,
-    directory: &ProjectPath,
-    files: &[(OsString, bool)],
-    buffer: &mut Vec<u8>,
-) -> Vec<Body> {
-    let files = in_merge_order(files).into_iter();
-    let parsed = files.filter_map(|(name, plain)| {
-        let file = directory.join(&name.to_string_lossy());
-        let text = text::read(tree, &file, &file.to_host(tree.root()), *plain, buffer)?;
-        let defines = text.contains("locals") || text.contains("variable");
-        // A syntax error is reported elsewhere.
-        defines.then(|| parse(name, text).ok())?
-    });
-    parsed.collect()
-}
-
-/// Returns the Terraform files among others, in the order in which Terraform merges them.
-pub(super) fn in_merge_order(files: &[(OsString, bool)]) -> Vec<&(OsString, bool)> {
-    let files = files.iter().filter(|(name, _)| is_terraform(name));
-    let mut files: Vec<&(OsString, bool)> = files.collect();
-    files.sort_by_key(|(name, _)| is_override(name));
-    files
-}
-
-/// Parses a file; in JSON, only the blocks of a backend, of data, and of constants.
-pub(super) fn parse(name: &OsStr, text: &str) -> Result<Body, Box<Diagnostic>> {
-    if is_json(name) {
-        json_body::only_blocks(text, &JSON_KINDS)
-    } else {
-        parse_whole(FileId::UNPLACED, text)
-    }
-}
-
-fn is_json(name: &OsStr) -> bool {
-    name.as_encoded_bytes().ends_with(b".json")
 }
 
 /// A file with paths that have to be evaluated.
@@ -178,7 +103,7 @@ impl ComputedFile {
         self,
         tree: &Tree<'a>,
         directory: &ProjectPath,
-        constants: &Constants,
+        definitions: &[Body],
         node: &mut InputNode<'a>,
     ) {
         let file = TerraformFile {
@@ -189,39 +114,24 @@ impl ComputedFile {
             lines: LineStarts::new(&self.text),
         };
         for NamedInput { span, what } in self.named {
-            let unknown = match what {
+            match what {
                 Dependency::Computed(name, source) => {
-                    if let Some(text) = constants.text(&source) {
-                        file.add_newer(span, module_of(&text), node);
-                        continue;
-                    }
-                    unknown_module(&name, span, file.path)
+                    file.computed_module(&name, &source, span, definitions, node);
                 }
                 Dependency::ComputedRead(read) => {
-                    if let Some((text, pattern)) = texts(&read, constants) {
-                        let read = path_of(text).map(|(base, path)| ReadCall {
-                            function: read.reader,
-                            base,
-                            path: path.into(),
-                            pattern,
-                        });
-                        file.add_newer(span, read.map(Dependency::Read), node);
-                    } else {
-                        let location = file.location(span);
-                        let kind = UseKind::Read(read.reader);
-                        node.unknown.push(Use { kind, location });
-                    }
-                    continue;
+                    file.computed_read(*read, span, definitions, node);
                 }
-                _ => continue,
-            };
-            tree.problems.add(file.path, file.text, unknown);
+                _ => {}
+            }
         }
     }
 }
 
 /// Returns a path and its pattern as texts, if they are constant.
-fn texts(read: &ComputedRead, constants: &Constants) -> Option<(String, Option<Box<str>>)> {
+pub(super) fn texts(
+    read: &ComputedRead,
+    constants: &Constants,
+) -> Option<(String, Option<Box<str>>)> {
     let pattern = match &read.pattern {
         Some(pattern) => Some(constants.text(pattern)?.into()),
         None => None,
@@ -230,10 +140,10 @@ fn texts(read: &ComputedRead, constants: &Constants) -> Option<(String, Option<B
 }
 
 /// Returns the module that a text names as a source.
-fn module_of(text: &str) -> Option<Dependency> {
+fn module_of(name: &str, text: &str) -> Option<Dependency> {
     match path_of(text.to_owned()) {
-        Some((PathBase::Module, path)) => extract::local_module(&path),
-        _ => extract::local_module(text),
+        Some((PathBase::Module, path)) => extract::local_module(name, &path),
+        _ => extract::local_module(name, text),
     }
 }
 
@@ -266,23 +176,6 @@ fn named(name: &OsStr, text: &str, calls: bool) -> Result<Vec<NamedInput>, Box<D
     }
 }
 
-/// Returns the Terraform files of a directory, each with whether it is a regular file.
-fn files_on_disk(tree: &Tree, directory: &ProjectPath) -> io::Result<Vec<(OsString, bool)>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory.to_host(tree.root()))? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if is_terraform(&name)
-            && let Some(kind) = if_there(DirEntry::file_type(&entry))?
-            && !kind.is_dir()
-        {
-            files.push((name, kind.is_file()));
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
-}
-
 struct TerraformFile<'f, 'a> {
     tree: &'f Tree<'a>,
     directory: &'f ProjectPath,
@@ -306,11 +199,86 @@ impl<'a> TerraformFile<'_, 'a> {
         self.add(named.into_iter().collect(), node);
     }
 
+    /// Adds a module whose source has to be evaluated. A variable has the values of a root module.
+    fn computed_module(
+        &self,
+        name: &str,
+        source: &Expr,
+        span: Option<Span>,
+        definitions: &[Body],
+        node: &mut InputNode<'a>,
+    ) {
+        let settings = Settings::new(self.tree, self.directory, self.directory);
+        let variable = |name: &str| settings.values(definitions, name, Vec::new()).into();
+        let constants = Constants::new(definitions, &variable);
+        let mut sources = constants.each(|| constants.text(source));
+        sources.sort_unstable();
+        sources.dedup();
+        for source in sources {
+            match source {
+                Some(text) => self.add_newer(span, module_of(name, &text), node),
+                None => self.unknown_source(name, span),
+            }
+        }
+        let variables = constants.used();
+        if !variables.is_empty() {
+            node.variable_sources.push(VariableSource {
+                name: name.into(),
+                file: self.path.clone(),
+                span,
+                variables: variables.into_iter().collect(),
+            });
+        }
+    }
+
+    fn unknown_source(&self, name: &str, span: Option<Span>) {
+        let diagnostic = unknown_module(name, span, self.path);
+        self.tree.problems.add(self.path, self.text, diagnostic);
+    }
+
+    /// Adds a read whose path has to be evaluated, now or for each stack.
+    fn computed_read(
+        &self,
+        read: ComputedRead,
+        span: Option<Span>,
+        definitions: &[Body],
+        node: &mut InputNode<'a>,
+    ) {
+        let location = self.location(span);
+        let step = || Use {
+            kind: UseKind::Read(read.reader.clone()),
+            location,
+        };
+        let unknown = |_: &str| -> PossibleValues { [None].into() };
+        let constants = Constants::new(definitions, &unknown);
+        let found = texts(&read, &constants);
+        if !constants.used().is_empty() {
+            node.variable_reads.push(VariableRead {
+                step: step(),
+                span,
+                read,
+                is_warned_of: AtomicBool::new(false),
+            });
+        } else if let Some((text, pattern)) = found {
+            let read = path_of(text).map(|(base, path)| ReadCall {
+                function: read.reader,
+                base,
+                path: path.into(),
+                pattern,
+            });
+            self.add_newer(span, read.map(Dependency::Read), node);
+        } else {
+            node.unknown.push(step());
+        }
+    }
+
     fn add(&self, named: Vec<NamedInput>, node: &mut InputNode<'a>) {
         for NamedInput { span, what } in named {
             let location = self.location(span);
             match what {
-                Dependency::Module(source) => self.module(source, span, location, node),
+                Dependency::Module(name, source) => {
+                    self.module(name, source, span, location, node);
+                }
                 Dependency::Computed(..) | Dependency::ComputedRead(_) => {}
                 Dependency::Read(read) => self.read(read, span, location, node),
                 Dependency::Elsewhere(call) => {
@@ -334,6 +302,7 @@ impl<'a> TerraformFile<'_, 'a> {
 
     fn module(
         &self,
+        name: Box<str>,
         source: Box<str>,
         span: Option<Span>,
         location: Location,
@@ -360,7 +329,8 @@ impl<'a> TerraformFile<'_, 'a> {
             kind: UseKind::Module(source),
             location,
         };
-        node.module(vec![step], &module, || Some(InputLocation::Path(directory)));
+        let place = || Some(InputLocation::Path(directory));
+        node.module(Some(name), vec![step], &module, place);
     }
 
     fn read(
@@ -403,23 +373,45 @@ impl<'a> TerraformFile<'_, 'a> {
 /// Returns the place that is read relative to a stack, or warns that it is outside of the project.
 pub(super) fn root_read(tree: &Tree, stack: &ProjectPath, read: &RootRead) -> Option<ProjectPath> {
     let path = tree.links().resolve(stack, &read.path);
-    if path.is_none() {
-        warn_of_root_read(tree, read);
+    if path.is_none() && !read.is_warned_of.swap(true, Ordering::Relaxed) {
+        let file = &read.step.location.file;
+        warn(tree, file, outside(&read.path, read.span, file));
     }
     path
 }
 
-/// Warns once that a file read relative to a stack is outside of the project.
-fn warn_of_root_read(tree: &Tree, read: &RootRead) {
-    if read.is_warned_of.swap(true, Ordering::Relaxed) {
-        return;
+/// Returns the place that is read at a path that depends on variables, or warns that it is outside of the
+/// project.
+pub(super) fn variable_read(
+    tree: &Tree,
+    module: &ProjectPath,
+    stack: &ProjectPath,
+    read: &VariableRead,
+    (base, path): (PathBase, &str),
+) -> Option<ProjectPath> {
+    let from = match base {
+        PathBase::Module => module,
+        PathBase::Root => stack,
+    };
+    let place = tree.links().resolve(from, path);
+    if place.is_none() && !is_absolute(path) && !read.is_warned_of.swap(true, Ordering::Relaxed) {
+        let file = &read.step.location.file;
+        warn(tree, file, outside(path, read.span, file));
     }
-    let file = &read.step.location.file;
+    place
+}
+
+/// Warns that a caller sets a variable on which the source of a module depends.
+pub(super) fn warn_of_source(tree: &Tree, source: &VariableSource) {
+    let diagnostic = unknown_module(&source.name, source.span, &source.file);
+    warn(tree, &source.file, diagnostic);
+}
+
+/// Adds a problem of a file whose text was dropped, since hardly any file needs it again.
+fn warn(tree: &Tree, file: &ProjectPath, diagnostic: Diagnostic) {
     let mut buffer = Vec::new();
-    // The text was dropped, since hardly any file needs it again.
     let host = file.to_host(tree.root());
     if let Some(text) = text::read(tree, file, &host, false, &mut buffer) {
-        let diagnostic = outside(&read.path, read.span, file);
         tree.problems.add(file, text, diagnostic);
     }
 }

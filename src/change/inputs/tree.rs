@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use super::follow::{Links, ResolvedPath};
 use super::linked_changes::{ChangedInput, LinkedChanges, link_use};
@@ -14,7 +14,9 @@ use crate::git::ChangedFile;
 use crate::on_disk::if_there;
 use crate::path::ProjectPath;
 use crate::pattern::FilePattern;
+use crate::project::Project;
 use crate::project::discover::{Listing, is_configuration};
+use crate::project::namespaces::{NamespaceInputs, ProjectNamespaces};
 
 /// A directory and a pattern below it.
 type FileSet = (ProjectPath, Box<str>);
@@ -33,6 +35,10 @@ pub(in crate::change) struct Tree<'a> {
     pub(super) finds_data: bool,
     /// Whether changed Terraform files are checked even if no candidate uses them.
     pub(in crate::change) checks: bool,
+    /// The project whose environment sets variables of Terraform, if that matters.
+    project: Option<&'a Project>,
+    /// The names in the environment without the machine, and the same on every machine.
+    environments: OnceLock<[NamespaceInputs<'a>; 2]>,
     covered: LinkedChanges<'a>,
     /// By path as written: thousands of stacks name one module.
     modules: RwLock<HashMap<ProjectPath, Arc<ModuleDirectory<'a>>>>,
@@ -65,6 +71,8 @@ impl<'a> Tree<'a> {
             takes_calls: false,
             finds_data: false,
             checks: true,
+            project: None,
+            environments: OnceLock::new(),
             covered: LinkedChanges::new(Links::new(root, listing), changed),
             modules: RwLock::default(),
             sets: RwLock::default(),
@@ -90,6 +98,24 @@ impl<'a> Tree<'a> {
             finds_data: true,
             ..self
         }
+    }
+
+    pub(in crate::change) fn of(self, project: &'a Project) -> Self {
+        Tree {
+            project: Some(project),
+            ..self
+        }
+    }
+
+    /// Returns the project, and what its environment is computed from: without the variables of the machine,
+    /// and with their names in place of values. Values that differ depend on the machine.
+    pub(super) fn environments(&self) -> Option<(&'a Project, [&NamespaceInputs<'a>; 2])> {
+        let project = self.project?;
+        let bases = self.environments.get_or_init(|| {
+            let new = || ProjectNamespaces::new(project, std::iter::empty());
+            [new().comparable(), new().portable()].map(|it| it.basis().clone())
+        });
+        Some((project, bases.each_ref()))
     }
 
     pub(super) fn root(&self) -> &'a Path {

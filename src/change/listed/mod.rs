@@ -110,7 +110,9 @@ fn list(
     stack: StackIndex,
 ) -> Result<(CollectedInputs, InputProblems), ChangeError> {
     let problems = InputProblems::default();
-    let tree = Tree::new(&project.root, listing, changed, &problems).recording();
+    let tree = Tree::new(&project.root, listing, changed, &problems)
+        .of(project)
+        .recording();
     let (said, _) = changed.split_unchanged();
     let imported = Tree::new(&project.root, listing, &said, &problems);
     let mut inputs = CollectedInputs::default();

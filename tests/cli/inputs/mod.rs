@@ -9,6 +9,7 @@ mod odd; // files that are no files, or odd ones
 #[cfg(target_os = "linux")]
 mod opened; // which files are opened
 mod reads; // files that functions read
+mod variables; // paths that depend on variables
 
 use crate::support::{Sandbox, project};
 

@@ -6,6 +6,7 @@
 
 mod dependencies;
 mod names;
+mod passed;
 mod reading;
 mod terraform;
 mod units;
@@ -14,11 +15,13 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use self::names::{FileRole, Names, READ_CONFIG, Visit};
+pub(super) use self::passed::PassedInputs;
 use self::reading::Reading;
 use self::units::UnitFile;
 pub(super) use self::units::Units;
 use super::extract::READERS;
 use super::node::InputNode;
+use super::tree::Tree;
 use crate::change::cause::InputLocation;
 use crate::language::syntax::{Block, Expr};
 use crate::path::ProjectPath;
@@ -33,6 +36,21 @@ const OWN_READERS: [&str; 4] = [MARK, READ_CONFIG, "read_tfvars_file", "sops_dec
 
 /// Reads the Terragrunt files of a stack; `None` if there are none.
 pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<InputNode<'a>> {
+    Some(read(units, stack, None)?.node)
+}
+
+/// Returns the values that the Terragrunt files of a stack pass to its module.
+pub(super) fn passed_inputs(tree: &Tree, stack: &ProjectPath) -> PassedInputs {
+    let units = Units::new(tree);
+    let read = read(&units, stack, Some(PassedInputs::default()));
+    read.and_then(|reading| reading.passed).unwrap_or_default()
+}
+
+fn read<'r, 't, 'a>(
+    units: &'r Units<'t, 'a>,
+    stack: &'r ProjectPath,
+    passed: Option<PassedInputs>,
+) -> Option<Reading<'r, 't, 'a>> {
     let listed = units.tree.listing().get(stack.as_str())?;
     let is_there = |wanted: &&str| listed.files.iter().any(|(name, _)| name == wanted);
     let own = [TERRAGRUNT_FILE, TERRAGRUNT_JSON_FILE];
@@ -49,6 +67,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
         }]),
         seen: HashSet::new(),
         labels: HashSet::new(),
+        passed,
     };
     while let Some(visit) = reading.open.pop_front() {
         if !reading.seen.insert(visit.file.clone()) {
@@ -62,7 +81,7 @@ pub(super) fn node<'a>(units: &Units<'_, 'a>, stack: &ProjectPath) -> Option<Inp
             visit_file(&mut reading, &file, &visit);
         }
     }
-    Some(reading.node)
+    Some(reading)
 }
 
 fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
@@ -100,6 +119,11 @@ fn visit_file(reading: &mut Reading, file: &UnitFile, visit: &Visit) {
         *known = known.take().or(exclude);
     }
     reading.node.has_newer |= names.has_newer.get() || file.is_json();
+    if visit.role.is_merged()
+        && let Some(passed) = &mut reading.passed
+    {
+        passed.add(file, &names);
+    }
 }
 
 /// Adds the file that `include` names, and remembers it.

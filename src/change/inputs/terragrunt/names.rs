@@ -121,13 +121,13 @@ impl<'n, 't, 'a> Names<'n, 't, 'a> {
 
     /// Returns the text of an expression, if it is constant.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
-        match evaluate_within(expr, self, &self.budget) {
-            Ok(EvalValue {
-                value: Value::String(text),
-                ..
-            }) => Some(text.to_string()),
-            _ => None,
-        }
+        self.value(expr)?.as_str().map(str::to_owned)
+    }
+
+    /// Returns the value of an expression, if it is constant.
+    pub(super) fn value(&self, expr: &Expr) -> Option<Value> {
+        let answer = evaluate_within(expr, self, &self.budget).ok()?;
+        Some(answer.value)
     }
 
     /// Returns the elements of a list, if all are constant texts.

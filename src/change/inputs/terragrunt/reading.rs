@@ -2,6 +2,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::MARK;
 use super::names::{FileRole, Names, READ_CONFIG, Visit};
+use super::passed::PassedInputs;
 use super::units::Units;
 use crate::change::cause::{InputLocation, Use, UseKind};
 use crate::change::inputs::node::InputNode;
@@ -19,6 +20,8 @@ pub(super) struct Reading<'r, 't, 'a> {
     pub(super) seen: HashSet<ProjectPath>,
     /// The names of its `dependency` blocks.
     pub(super) labels: HashSet<Box<str>>,
+    /// What it passes to its module, if that is asked for.
+    pub(super) passed: Option<PassedInputs>,
 }
 
 impl Reading<'_, '_, '_> {

@@ -1,6 +1,7 @@
 //! The `terraform` block: the module that Terragrunt runs, and variable files.
 
 use super::names::Names;
+use super::passed::VAR_FILES;
 use super::reading::Reading;
 use crate::change::call::{CallVersion, ModuleCall};
 use crate::change::cause::InputLocation;
@@ -9,9 +10,6 @@ use crate::change::inputs::terraform::absent_module;
 use crate::change::inputs::tree::NoModule;
 use crate::language::syntax::{Block, ExprKind};
 use crate::path::ProjectPath;
-
-/// Arguments of `extra_arguments` that list files.
-const VAR_FILES: [&str; 2] = ["required_var_files", "optional_var_files"];
 
 pub(super) fn extra_arguments(reading: &mut Reading, terraform: &Block, names: &Names) {
     for arguments in terraform.body.blocks("extra_arguments") {
@@ -89,7 +87,7 @@ pub(super) fn source(reading: &mut Reading, terraform: &Block, names: &Names) {
     for (location, module) in modules {
         let is_meant = module.touch.is_some() || module.directory.is_ok() || !any;
         let location = || is_meant.then_some(InputLocation::Path(location));
-        reading.node.module(steps.clone(), &module, location);
+        reading.node.module(None, steps.clone(), &module, location);
     }
     if let Some(absent) = absent.filter(|_| !any) {
         let file = names.file;
