@@ -49,6 +49,11 @@ pub trait Director {
         false
     }
 
+    /// Returns whether a turn has applied changes; see [`Executor::applies_changes`].
+    fn applies_changes(&self, _turn: TurnIndex) -> bool {
+        false
+    }
+
     /// Returns whether the run kept an old generation because only the user may allow its destruction.
     fn has_refused(&self) -> bool {
         false
@@ -111,6 +116,11 @@ impl Executor for TurnExecutor<'_, '_> {
     fn is_unconfirmed(&self, turn: TurnIndex) -> bool {
         let director = self.director.borrow();
         director.as_ref().is_some_and(|it| it.is_unconfirmed(turn))
+    }
+
+    fn applies_changes(&self, turn: TurnIndex) -> bool {
+        let director = self.director.borrow();
+        director.as_ref().is_some_and(|it| it.applies_changes(turn))
     }
 
     fn has_refused(&self) -> bool {

@@ -44,7 +44,7 @@ fn redact_times(line: &str) -> String {
     }
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
-        let time = word.trim_end_matches([';', ',', '\'', ']']);
+        let time = word.trim_end_matches([';', ',', ':', '\'', ']']);
         let mark = &word[time.len()..];
         let is_measured = words
             .last()

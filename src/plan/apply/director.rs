@@ -454,6 +454,12 @@ impl Director for ApplyDirector<'_, '_> {
         self.turns[turn.get()].attempt.is_unconfirmed
     }
 
+    fn applies_changes(&self, turn: TurnIndex) -> bool {
+        let attempt = &self.turns[turn.get()].attempt;
+        // Without a plan, only the output shows whether there were any.
+        attempt.is_work == Some(true) && attempt.course != ApplyMode::Unplanned
+    }
+
     fn has_refused(&self) -> bool {
         !self.kept.is_empty()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::active::{Phase, TurnStage};
 use super::run_loop::RunLoop;
 use super::{Executor, Settlement, SettlementSender};
+use crate::record::journal::ChangeSummary;
 use crate::run::event::{CancelCause, Ending, Outcome, RunEvent};
 use crate::run::schedule::Skipped;
 use crate::run::turn::TurnIndex;
@@ -21,13 +22,17 @@ impl<E: Executor> RunLoop<'_, E> {
             _ => is_done,
         };
         self.schedule.finish(turn, succeeded);
+        let changes = stage.changes.or_else(|| {
+            let is_changed = self.executor.applies_changes(turn);
+            is_changed.then(|| ChangeSummary::uncounted(true))
+        });
         let ending = Ending {
             turn,
             outcome,
             elapsed: stage.begun.elapsed(),
             // If there was nothing to do, nothing was started.
             attempts: stage.attempt - u32::from(!stage.has_started),
-            changes: stage.changes.filter(|_| is_done),
+            changes: changes.filter(|_| is_done),
         };
         self.report_end(ending.clone());
         if ending.outcome == Outcome::Unconfirmed {

@@ -108,6 +108,11 @@ pub trait Executor {
         false
     }
 
+    /// Returns whether a turn has applied changes that a plan has shown. Its output need not report them.
+    fn applies_changes(&self, _turn: TurnIndex) -> bool {
+        false
+    }
+
     /// Returns whether the run kept an old generation because only the user may allow its destruction.
     fn has_refused(&self) -> bool {
         false

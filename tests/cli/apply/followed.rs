@@ -105,7 +105,10 @@ fn followups_are_planned_and_wait_for_approval() {
     assert_eq!(log(&repository), expected);
     assert_eq!(world(&repository, "b").as_deref(), Some("1"));
     assert_eq!(endings(&repository), ["/a succeeded", "/b unconfirmed"]);
-    assert!(said.contains("1 succeeded, 1 unconfirmed in"), "{said}");
+    assert!(
+        said.contains("1 succeeded (1 with changes), 1 unconfirmed in"),
+        "{said}"
+    );
     let (run, _) = last_apply(&repository);
     let file = format!(".orch/runs/{run}/followup.plan");
     assert!(

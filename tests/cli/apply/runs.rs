@@ -13,6 +13,21 @@ const CHAIN: [(&str, &str); 3] = [
 ];
 
 #[test]
+fn apply_counts_every_stack_whose_planned_changes_it_applied() {
+    // The tool reports no changes itself.
+    let repository = with_state(&CHAIN);
+    let said = done(&repository, "apply --auto-approve");
+    assert!(
+        said.contains("orch: 3 succeeded (3 with changes)"),
+        "{said}"
+    );
+    want(&repository, "/b", "2");
+    let said = done(&repository, "apply --auto-approve --full");
+    assert!(said.contains("orch: changes in /b\n"), "{said}");
+    assert!(said.contains("(1 with changes)"), "{said}");
+}
+
+#[test]
 fn runs_logs_finds_the_log_of_each_turn_after_a_replace() {
     let repository = applied(&CHAIN);
     for (step, name) in [("destroy", "b"), ("apply", "b"), ("apply", "c")] {

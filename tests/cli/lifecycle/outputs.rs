@@ -92,10 +92,11 @@ fn preconditions_after_work_are_decided_by_the_apply() {
 
     Plan: 2 to update. Resources: 2 to change.
     [stderr]
-    orch: /net: succeeded in [time]
+    orch: /net: succeeded in [time]: changes
     orch: /app: failed: precondition failed: not yet after [time]
+    orch: changes in /net
     orch: failed /app: precondition failed: not yet after [time]
-    orch: 1 succeeded, 1 failed in [time]
+    orch: 1 succeeded (1 with changes), 1 failed in [time]
     error: precondition of `/app` failed: not yet
      --> app/stack.orch.hcl:5:23
       |
@@ -396,10 +397,11 @@ fn postconditions_fail_applied_stacks() {
     Plan: 3 to update. Resources: 3 to change.
     [stderr]
     orch: /app: failed: postcondition failed: never 2 after [time]
-    orch: /other: succeeded in [time]
+    orch: /other: succeeded in [time]: changes
+    orch: changes in /other
     orch: skipped /late: runs after /app, which failed
     orch: failed /app: postcondition failed: never 2 after [time]
-    orch: 1 succeeded, 1 failed, 1 skipped in [time]
+    orch: 1 succeeded (1 with changes), 1 failed, 1 skipped in [time]
     error: postcondition of `/app` failed: never 2
      --> app/stack.orch.hcl:4:23
       |
