@@ -175,6 +175,7 @@ fn scheduling() -> Result<()> {
                     grace: Duration::ZERO,
                     detailed_exit_code: false,
                     had_changes: false,
+                    left_out_status: 0,
                     n_earlier: 0,
                     is_rejected: false,
                 };

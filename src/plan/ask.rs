@@ -201,6 +201,7 @@ pub(super) fn prepare_turns<'a, 'p, Q>(
             grace: settings.grace(),
             detailed_exit_code: false,
             had_changes: false,
+            left_out_status: 0,
             n_earlier: 0,
             is_rejected: false,
         },

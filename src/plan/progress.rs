@@ -287,7 +287,7 @@ impl Sink for ProgressWriter {
             }
             RunEvent::RunFinished(summary) => Line::Ended {
                 at,
-                status: summary.exit_status(),
+                status: summary.status_of_turns(),
             },
             _ => return Ok(()),
         };

@@ -197,6 +197,8 @@ pub struct RunSummary {
     pub is_refused: bool,
     /// Whether a policy failed, or a limit dropped a follow-up.
     pub has_policy_problem: bool,
+    /// The exit status if every turn succeeds: other than 0 if the plan left out stacks with work.
+    pub left_out_status: u8,
 }
 
 impl RunSummary {
@@ -229,6 +231,14 @@ impl RunSummary {
     /// changes and the exit status shows them; 1 if a command failed; 4 if something was refused; 128 + n if signal
     /// n ended the run, whatever the commands returned; and 5 if the state was lost, or after a mistake in `orch` itself.
     pub fn exit_status(&self) -> u8 {
+        match self.status_of_turns() {
+            0 => self.left_out_status,
+            status => status,
+        }
+    }
+
+    /// Returns the exit status without regard to stacks that the plan left out.
+    pub fn status_of_turns(&self) -> u8 {
         match self.signal {
             _ if self.stuck().next().is_some() => 5,
             Some(signal) => 128 + u8::try_from(signal).unwrap_or(127),

@@ -173,6 +173,7 @@ impl PreparedRun {
                 .resumes
                 .as_ref()
                 .is_some_and(|run| run.had_changes),
+            left_out_status: 0,
             n_earlier: 0,
             is_rejected: false,
         };

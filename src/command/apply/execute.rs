@@ -59,11 +59,25 @@ impl Apply<'_> {
             self.notices
                 .note(&format!("{stacks} left out after failing to plan: {names}"));
         }
-        Ok(match status {
-            ExitStatus::Success | ExitStatus::Run(0) if !failed.is_empty() => ExitStatus::Run(1),
-            ExitStatus::Success | ExitStatus::Run(0) if !kept.is_empty() => ExitStatus::Refused,
-            status => status,
+        Ok(match (status, self.left_out_status()) {
+            (ExitStatus::Success | ExitStatus::Run(0), 4) => ExitStatus::Refused,
+            (ExitStatus::Success | ExitStatus::Run(0), left_out) => ExitStatus::Run(left_out),
+            (status, _) => status,
         })
+    }
+
+    /// Returns the exit status if everything else succeeds: 1 if stacks could not be planned, 4 if some are blocked.
+    fn left_out_status(&self) -> u8 {
+        let plan = &self.saved.plan;
+        if self.part.is_some() || self.ended_order.is_some() {
+            0
+        } else if !plan.failed.is_empty() {
+            1
+        } else if plan.blocked_changes().next().is_some() {
+            4
+        } else {
+            0
+        }
     }
 
     fn carry_out_plan(
@@ -504,6 +518,7 @@ impl Apply<'_> {
             keeps_state: document.is_some(),
             may_add,
             is_rejected,
+            left_out_status: self.left_out_status(),
             done: &to_do.done,
             lock_timeout: self.lock_timeout,
         };

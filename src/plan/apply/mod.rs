@@ -119,6 +119,8 @@ pub struct ApplyOptions<'a> {
     pub may_add: bool,
     /// Whether the plan was rejected: none of its turns starts.
     pub is_rejected: bool,
+    /// The exit status if every turn succeeds: other than 0 if the plan left out stacks with work.
+    pub left_out_status: u8,
     /// The stacks with work that were applied before: others may not have used their outputs yet.
     pub done: &'a [StackIndex],
     pub lock_timeout: Option<Duration>,
@@ -215,12 +217,10 @@ pub fn prepare<'a, 'p>(
     } else {
         (order.schedule(), None)
     };
+    let pairs = states.iter();
     Ok(PreparedApply {
         places,
-        turns: states
-            .iter()
-            .map(|state| (state.stack.stack, state.operation))
-            .collect(),
+        turns: pairs.map(|it| (it.stack.stack, it.operation)).collect(),
         execution: Execution {
             schedule: schedule
                 .on_error(options.on_error)
@@ -231,6 +231,7 @@ pub fn prepare<'a, 'p>(
             grace: settings.grace(),
             detailed_exit_code: false,
             had_changes: false,
+            left_out_status: options.left_out_status,
             n_earlier: 0,
             is_rejected: options.is_rejected,
         },

@@ -96,6 +96,7 @@ fn all_attempts_are_printed_and_the_last_one_again() {
         elapsed: Duration::from_secs(4),
         detailed_exit_code: false,
         had_changes: false,
+        left_out_status: 0,
         is_state_lost: false,
         is_refused: false,
         has_policy_problem: false,

@@ -76,6 +76,8 @@ pub struct Execution {
     pub detailed_exit_code: bool,
     /// Whether there were changes in a run that this one resumes.
     pub had_changes: bool,
+    /// The exit status if every turn succeeds: other than 0 if the plan left out stacks with work.
+    pub left_out_status: u8,
     /// How many turns of earlier runs still need an answer of policies. Nothing starts before.
     pub n_earlier: usize,
     /// Whether the initial turns were not approved: none of them starts, only turns that answer to that do.

@@ -52,6 +52,7 @@ pub fn execute<E: Executor>(
         summary: RunSummary {
             detailed_exit_code: execution.detailed_exit_code,
             had_changes: execution.had_changes,
+            left_out_status: execution.left_out_status,
             ..RunSummary::default()
         },
         pending: VecDeque::new(),

@@ -80,6 +80,7 @@ fn apply_leaves_out_stacks_that_fail_to_plan_and_those_behind_if_told_to_go_on()
             "{said}"
         );
         assert_eq!(acts(&repository), ["apply update d"]);
+        assert_eq!(last_run(&repository), (1, "failed".to_owned()));
         unhook(&repository, "plan", "a");
         done(&repository, "apply --auto-approve");
         assert_eq!(
@@ -152,6 +153,13 @@ fn apply_goes_on_beside_a_postcondition_that_does_not_hold() {
     assert_eq!(acts(&repository), ["apply update d"]);
 }
 
+/// Returns the exit status and the outcome of the last run according to the journal.
+fn last_run(repository: &Repository) -> (i64, String) {
+    let run = repository.orch("runs show --format json").json();
+    let state = run["state"].as_str().unwrap().to_owned();
+    (run["status"].as_i64().unwrap(), state)
+}
+
 /// Applied stacks of which two now keep their states in the same place.
 fn blocked() -> Repository {
     let repository = applied(&[("/a", ""), ("/b", ""), ("/d", "")]);
@@ -175,6 +183,7 @@ fn apply_exits_with_4_if_it_leaves_selected_stacks_blocked() {
     let left = "2 stacks are blocked and left unchanged: /a, /b";
     fails(&repository, "apply --auto-approve", 4, left);
     assert_eq!(acts(&repository), ["apply update d"]);
+    assert_eq!(last_run(&repository), (4, "failed".to_owned()));
     // Nothing else is to be done now, and that is no success either.
     let said = fails(&repository, "apply --auto-approve", 4, left);
     assert!(!said.contains("nothing to do"), "{said}");

@@ -41,6 +41,7 @@ fn plan_with(n_turns: usize, pairs: &[(u32, u32)], on_error: OnError, at_once: u
         grace: HOUR,
         detailed_exit_code: false,
         had_changes: false,
+        left_out_status: 0,
         n_earlier: 0,
         is_rejected: false,
     }
