@@ -38,10 +38,11 @@ pub fn open_descriptor(number: u32) -> io::Result<File> {
 
 impl Destination {
     /// Parses the argument of the user: `FILE` or `fd:N`. Fails if the text after `fd:` is not a
-    /// number.
+    /// number. `-` would be stdout elsewhere, so it is no file.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("fd:") {
             None if text.is_empty() => Err("the file name is empty".to_owned()),
+            None if text == "-" => Err("write `fd:1` for stdout, or `./-` for a file".to_owned()),
             None => Ok(Destination::File(text.into())),
             Some(number) => match number.parse() {
                 Ok(number) => Ok(Destination::Descriptor(number)),

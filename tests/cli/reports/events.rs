@@ -23,6 +23,17 @@ fn events_file_equals_the_journal() {
 }
 
 #[test]
+fn events_flag_refuses_a_dash() {
+    let sandbox = mixed();
+    let output = sandbox.orch("run --events - true");
+    assert_eq!(output.code(), 64, "{output}");
+    let fix = "write `fd:1` for stdout, or `./-` for a file";
+    assert!(output.stderr.contains(fix), "{output}");
+    let output = sandbox.orch("run -q --events fd:1 true");
+    assert!(output.stdout.contains(r#""event":"finished""#), "{output}");
+}
+
+#[test]
 fn events_need_no_journal() {
     let sandbox = Sandbox::unmarked("//- /a/stack.tm\nstack {}\n");
     _ = sandbox.orch("run -q --events ../events true");
