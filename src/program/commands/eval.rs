@@ -33,8 +33,8 @@ Examples:
 /// Print the values of expressions for a stack
 ///
 /// The stack is that of the current directory, unless --stack names another one. In a directory that is
-/// not a stack, `orch.stack` does not exist. Names and functions are those of `run.env`: see `orch help
-/// environment`.
+/// not a stack, `orch.stack` does not exist. Functions and names, except `let`, are those of `run.env`: see
+/// `orch help environment`.
 ///
 /// A string is printed as it is, anything else as HCL.
 #[derive(Debug, Args)]
