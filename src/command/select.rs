@@ -1,5 +1,6 @@
 //! Selects the stacks of a command.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tracing::info;
@@ -216,6 +217,9 @@ impl Context {
                         lines.entry(stack).or_insert(number);
                     }
                 }
+                _ if let Some(stack) = self.printed_as(written) => {
+                    lines.entry(stack).or_insert(number);
+                }
                 _ => match self.recorded_path(written).filter(|_| names_missing) {
                     Some(path) => _ = missing.entry(path).or_insert(number),
                     None => bad.push((number, written)),
@@ -274,6 +278,21 @@ impl Context {
         let mut bad: Vec<(usize, &str)> = paths.map(|(path, line)| (*line, &**path)).collect();
         bad.sort_unstable();
         self.refuse_lines(source, &bad)
+    }
+
+    /// Returns the stack whose path `list` prints like this, with escapes for line breaks and the like.
+    fn printed_as(&self, written: &str) -> Option<StackIndex> {
+        if !written.contains('\\') {
+            return None;
+        }
+        let is_printed =
+            |path: &str| matches!(printable(path), Cow::Owned(text) if text == written);
+        let mut stacks = self.project.stacks.iter();
+        let found = stacks.find(|(_, stack)| {
+            let path = &stack.path;
+            is_printed(path.as_str()) || is_printed(&path.relative_to(&self.directory))
+        });
+        found.map(|(stack, _)| stack)
     }
 
     fn refuse_lines(&self, source: &str, bad: &[(usize, &str)]) -> Result<()> {

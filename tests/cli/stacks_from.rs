@@ -320,3 +320,29 @@ fn stacks_from_stdin_notices_changes_while_it_waits() {
     [exit status 4]
     ");
 }
+
+#[test]
+#[cfg(unix)]
+fn stacks_from_takes_paths_with_line_breaks_as_list_prints_them() {
+    let sandbox = Sandbox::layout("b\nc");
+    sandbox.write("/d/a\nb/stack.tm", "stack {}\n");
+    let listed = sandbox.orch("list").stdout;
+    assert_eq!(listed, "b\nc\nd/a\\nb\n");
+    assert_eq!(
+        with_input(&sandbox, "list --stacks-from -", &listed).stdout,
+        listed
+    );
+    let one = "d/a\\nb\n";
+    assert_eq!(
+        with_input(&sandbox, "list --stacks-from -", one).stdout,
+        one
+    );
+    let absolute = "/d/a\\nb\n";
+    assert_eq!(
+        with_input(&sandbox, "list --stacks-from -", absolute).stdout,
+        one
+    );
+    // As two lines, these are other paths.
+    let split = with_input(&sandbox, "list --stacks-from -", "d/a\nb\n");
+    assert_eq!(split.code(), 64, "{split}");
+}
