@@ -380,7 +380,10 @@ fn check_way(
                 let found = tree.terraform(&directory).find(|(path, _)| *path == place);
                 let (_, items) = found.ok_or("not a file of the module")?;
                 let is_meant = |item: &Item| match item {
-                    Item::Module(source) => detail.starts_with(&format!("module {source} (")),
+                    Item::Module(source) | Item::Calling(source, _) => {
+                        detail.starts_with(&format!("module {source} ("))
+                    }
+                    Item::ByVariable(_) => is_read_by(detail, "file"),
                     Item::Read { function, .. } => is_read_by(detail, function),
                     Item::Set { .. } => is_read_by(detail, "fileset"),
                 };
@@ -431,7 +434,8 @@ fn text_of(path: &str, repository: &Repository) -> Result<String, String> {
 /// Checks that something is written in a line.
 fn check_line(text: &str, line: usize, item: &Item) -> Result<(), String> {
     let written = match item {
-        Item::Module(source) => format!("source = {}", quoted(source)),
+        Item::Module(source) | Item::Calling(source, _) => format!("source = {}", quoted(source)),
+        Item::ByVariable(_) => "file(".to_owned(),
         Item::Read { function, .. } => format!("{function}("),
         Item::Set { pattern, .. } => quoted(pattern),
     };

@@ -64,6 +64,9 @@ const READ: [&str; 9] = [
     "data/none",
 ];
 
+/// The values of the variable: names of files in `data`.
+const VALUES: [&str; 3] = ["x", "y.json", "none"];
+
 const WATCHED: [&str; 14] = [
     "/data/${each.key}",
     "../a/*${each.key}",
@@ -112,14 +115,17 @@ fn module_item(directory: String) -> impl Strategy<Value = Item> {
     };
     let from_here = move |place: &str| {
         let way = relative(&format!("/{directory}"), &format!("/{place}"));
-        Item::Module(if way.starts_with("..") {
+        if way.starts_with("..") {
             way
         } else {
             format!("./{way}")
-        })
+        }
     };
+    let source = select([&MODULES[..], &["data/ld"]].concat()).prop_map(from_here);
+    let called = (source.clone(), select(VALUES.to_vec()));
     prop_oneof![
-        12 => select([&MODULES[..], &["data/ld"]].concat()).prop_map(from_here),
+        8 => source.prop_map(Item::Module),
+        4 => called.prop_map(|(source, value)| Item::Calling(source, value)),
         2 => Just(Item::Module("../common".to_owned())),
         by_link => Just(Item::Module("./ld".to_owned())),
         1 => select(vec!["./none", "../../../../x", "registry/a/b", "../data/deep"])
@@ -131,6 +137,7 @@ fn read_item(directory: String) -> impl Strategy<Value = Item> {
     let from = select(vec![From::Module, From::Root, From::Bare]);
     let function = select(vec!["file", "templatefile", "filemd5", "fileexists"]);
     let own = directory.clone();
+    let data = relative(&format!("/{directory}"), "/data");
     let path = prop_oneof![
         4 => select(READ.to_vec()).prop_map(move |place| relative(&format!("/{own}"), &format!("/{place}"))),
         2 => select(vec!["x", "../data/x", "../data/y.json", "é \"1\".txt", "../../../../x"])
@@ -147,6 +154,7 @@ fn read_item(directory: String) -> impl Strategy<Value = Item> {
             .prop_map(|(function, from, path)| Item::Read { function, from, path }),
         1 => (from, set_path, pattern)
             .prop_map(|(from, path, pattern)| Item::Set { from, path, pattern }),
+        1 => Just(Item::ByVariable(data)),
     ]
 }
 
@@ -233,6 +241,7 @@ fn text_of(path: &str) -> BoxedStrategy<Text> {
             })),
         ]
         .boxed(),
+        "terraform.tfvars" => select(VALUES.to_vec()).prop_map(Text::Settings).boxed(),
         "j.tm.hcl" => Just(Text::Configuration(Configuration::default())).boxed(),
         "z.orch.hcl" => any::<bool>()
             .prop_map(|is_root| {
@@ -285,6 +294,7 @@ fn any_path() -> impl Strategy<Value = String> {
         4 => under(&STACKS, &["stack.tm"]),
         4 => under(&STACKS, &terraform),
         2 => under(&STACKS, &plain),
+        1 => under(&STACKS, &["terraform.tfvars"]),
         1 => under(&STACKS, &["more.tm.hcl"]),
         5 => under(&MODULES, &terraform),
         1 => under(&MODULES, &["x", "y.json"]),

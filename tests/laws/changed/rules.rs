@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::links::What;
-use super::paths::{above, basename, below, is_at_or_below, matches, parent, resolve};
+use super::paths::{above, basename, below, is_at_or_below, join, matches, parent, resolve};
 use super::texts::{Configuration, File, ForEach, From, Item, Snapshot, StackBlock, Text, said};
 use crate::model::{shown, split_key};
 
@@ -298,8 +298,8 @@ impl<'a> Tree<'a> {
         }
         for (_, item) in self.terraform(directory).flat_map(|(_, items)| items) {
             let usual = match item {
-                Item::Module(_) => "module",
-                Item::Read { .. } | Item::Set { .. } => "read",
+                Item::Module(_) | Item::Calling(..) => "module",
+                Item::Read { .. } | Item::Set { .. } | Item::ByVariable(_) => "read",
             };
             let rule = rule.unwrap_or(usual);
             let found = self.taken(item, directory, stack).into_iter();
@@ -312,7 +312,7 @@ impl<'a> Tree<'a> {
 
     /// The directory of the module that is named in a Terraform file of another directory.
     pub(super) fn module(&self, item: &Item, directory: &str) -> Option<String> {
-        let Item::Module(source) = item else {
+        let (Item::Module(source) | Item::Calling(source, _)) = item else {
             return None;
         };
         let end = self.way(&resolve(directory, source)?).end?;
@@ -323,7 +323,12 @@ impl<'a> Tree<'a> {
     /// module name in turn.
     pub(super) fn taken(&self, item: &Item, directory: &str, stack: &str) -> Vec<What> {
         let (base, path) = match item {
-            Item::Module(source) => (directory, source),
+            Item::ByVariable(path) => {
+                let values = self.values(directory, stack).into_iter();
+                let places = values.filter_map(|it| resolve(directory, &format!("{path}/{it}")));
+                return places.flat_map(|place| self.found_at(&place)).collect();
+            }
+            Item::Module(source) | Item::Calling(source, _) => (directory, source),
             Item::Read { from, path, .. } | Item::Set { from, path, .. } => match from {
                 From::Module => (directory, path),
                 From::Root | From::Bare => (stack, path),
@@ -340,5 +345,38 @@ impl<'a> Tree<'a> {
             all.extend(self.covered(&module));
         }
         all
+    }
+
+    /// The values that the variable has in the Terraform files of a directory, for a stack: what the stack sets for
+    /// its own files, and what calls on the way from it pass.
+    fn values(&self, directory: &str, stack: &str) -> BTreeSet<&'static str> {
+        if directory == stack {
+            let file = self.0.get(&join(stack, "terraform.tfvars"));
+            let value = file.and_then(|file| match &file.text {
+                Text::Settings(value) => Some(*value),
+                _ => None,
+            });
+            return value.into_iter().collect();
+        }
+        let mut reached = vec![stack.to_owned()];
+        let mut values = BTreeSet::new();
+        let mut next = 0;
+        while let Some(user) = reached.get(next).cloned() {
+            next += 1;
+            for (_, item) in self.terraform(&user).flat_map(|(_, items)| items) {
+                let Some(module) = self.module(item, &user) else {
+                    continue;
+                };
+                if let Item::Calling(_, value) = item
+                    && module == directory
+                {
+                    values.insert(*value);
+                }
+                if !reached.contains(&module) {
+                    reached.push(module);
+                }
+            }
+        }
+        values
     }
 }

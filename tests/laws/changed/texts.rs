@@ -26,6 +26,8 @@ pub(super) enum Text {
     Json(Vec<Item>),
     /// Terraform with a syntax error.
     Broken,
+    /// A file of variables that sets the only one.
+    Settings(&'static str),
     GitIgnore(Vec<&'static str>),
     Trigger(Trigger),
     /// A symbolic link, to this target.
@@ -78,6 +80,10 @@ pub(super) fn said(text: &str, key: Option<&str>) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     Module(String),
+    /// A module that is called with a value for the only variable.
+    Calling(String, &'static str),
+    /// `file`, in a directory relative to the module, with the name that the only variable has.
+    ByVariable(String),
     Read {
         function: &'static str,
         from: From,
@@ -158,6 +164,7 @@ impl File {
             Text::Plain => format!("plain {salt}\n"),
             Text::Broken => format!("# {salt}\nmodule \"broken\" {{\n  source = \"./x\"\n"),
             Text::GitIgnore(lines) => format!("# {salt}\n{}\n", lines.join("\n")),
+            Text::Settings(value) => format!("# {salt}\n{VARIABLE} = \"{value}\"\n"),
             Text::Link(_) => String::new(),
             Text::Trigger(trigger) => trigger.render(),
             Text::Configuration(configuration) => {
@@ -177,6 +184,10 @@ impl File {
                         Item::Module(source) => {
                             modules.insert(name, serde_json::json!({ "source": source }));
                         }
+                        Item::Calling(source, value) => {
+                            let call = serde_json::json!({ "source": source, VARIABLE: value });
+                            modules.insert(name, call);
+                        }
                         _ => drop(reads.insert(name, format!("${{{}}}", item.call()).into())),
                     }
                 }
@@ -188,7 +199,10 @@ impl File {
 }
 
 const FIRST_ITEM_LINE: usize = 3;
-const ITEM_LINES: usize = 3;
+const ITEM_LINES: usize = 4;
+
+/// The name of the only variable.
+const VARIABLE: &str = "v";
 
 impl Configuration {
     fn render(&self) -> String {
@@ -257,20 +271,34 @@ impl StackBlock {
 }
 
 impl Item {
-    /// Always three lines, of which the second is the one that is reported.
+    /// Always four lines, of which the second is the one that is reported.
     fn render(&self, n: usize) -> String {
         match self {
             Item::Module(source) => {
                 let source = quoted(source);
-                format!("module \"n{n}\" {{\n  source = {source}\n}}\n")
+                format!("module \"n{n}\" {{\n  source = {source}\n}}\n\n")
             }
-            _ => format!("locals {{\n  n{n} = upper(\"${{{}}}\")\n}}\n", self.call()),
+            Item::Calling(source, value) => {
+                let source = quoted(source);
+                format!("module \"n{n}\" {{\n  source = {source}\n  {VARIABLE} = \"{value}\"\n}}\n")
+            }
+            _ => format!(
+                "locals {{\n  n{n} = upper(\"${{{}}}\")\n}}\n\n",
+                self.call()
+            ),
         }
     }
 
     fn call(&self) -> String {
         match self {
-            Item::Module(_) => unreachable!("a module is no call"),
+            Item::Module(_) | Item::Calling(..) => unreachable!("a module is no call"),
+            Item::ByVariable(directory) => {
+                let path = From::Module.written(&format!("{directory}/%"));
+                format!(
+                    "file({})",
+                    path.replace('%', &format!("${{var.{VARIABLE}}}"))
+                )
+            }
             Item::Read {
                 function,
                 from,
