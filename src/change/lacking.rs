@@ -19,18 +19,18 @@ use crate::project::stack::StackIndex;
 use crate::state::document::Inputs;
 
 /// The files that a commit has changed since a merge base and that differ now.
-pub(super) struct LackingFiles {
+pub(super) struct RevertedFiles {
     /// Where they are now, or were at the commit.
     pub(super) files: ChangedFiles,
     /// Those of the commit whose content is not elsewhere now.
     lost: Vec<ProjectPath>,
     /// Those of them that no longer exist: they may have been renamed before the commit changed them.
     missing: Vec<ProjectPath>,
-    /// Whether a link differs. Its target is an input without a name.
+    /// Whether a symbolic link differs: its target is an input that no part names.
     has_links: bool,
 }
 
-impl LackingFiles {
+impl RevertedFiles {
     pub(super) fn find(
         present: CurrentProject<'_>,
         parting: &CommitId,
@@ -58,7 +58,7 @@ impl LackingFiles {
         let changed = ChangedFiles::new(repository.differences(parting, commit)?);
         let (changed, _) = changed.without(&trigger::directory());
         let (changed, _) = IgnoreEntries::of(project).split(changed);
-        let mut found = LackingFiles {
+        let mut found = RevertedFiles {
             files: ChangedFiles::default(),
             lost: Vec::new(),
             missing: Vec::new(),
@@ -181,7 +181,7 @@ impl<'d> EarlierInputs<'d> {
     }
 
     /// Returns whether the stack had one of the files as an input, or may have had one that no longer exists.
-    pub(super) fn may_have(&self, lacking: &LackingFiles, digests: &InputDigests) -> bool {
+    pub(super) fn may_have(&self, lacking: &RevertedFiles, digests: &InputDigests) -> bool {
         let missing = &lacking.missing;
         let is_of_directory = |file: &ProjectPath| {
             let is_above = |directory: &ProjectPath| {
@@ -206,10 +206,10 @@ impl<'d> EarlierInputs<'d> {
         };
         let parts = recorded.parts.iter();
         let others = parts.filter(|(part, digest)| !is_same(part, digest));
-        // The stack's own files have no place.
+        // The part of the stack's own files names no place.
         let mut places = others.filter_map(|(part, _)| part.split_once(' '));
         places.any(|(word, place)| {
-            // What a module uses has no part of its own.
+            // The inputs of a module have no parts of their own.
             let leads_on = !matches!(word, "read" | "watch");
             leads_on && !missing.is_empty() || lacking.lost.iter().any(|file| is_in(file, place))
         })

@@ -26,7 +26,7 @@ use super::base::fetch_command;
 use super::digest::InputDigests;
 use super::error::ChangeError;
 use super::find::causes_by;
-use super::lacking::{EarlierInputs, LackingFiles};
+use super::lacking::{EarlierInputs, RevertedFiles};
 use super::present::CurrentProject;
 use crate::git::{BranchWith, CommitId, GitError, Repository};
 use crate::project::config::ProjectSettings;
@@ -160,7 +160,7 @@ pub fn rollbacks(
         let had: Vec<EarlierInputs<'_>> = questions
             .filter_map(|question| question.inputs_at(commit, present))
             .collect();
-        let found = LackingFiles::find(present, parting, commit)?;
+        let found = RevertedFiles::find(present, parting, commit)?;
         lacking.insert(commit, lacked((present, digests), commit, &found, &had)?);
     }
     let remote = remote(&present.project.settings, repository)?;
@@ -348,7 +348,7 @@ fn relations<'c>(
 fn lacked(
     (present, digests): (CurrentProject<'_>, &InputDigests),
     commit: &CommitId,
-    lacking: &LackingFiles,
+    lacking: &RevertedFiles,
     had: &[EarlierInputs<'_>],
 ) -> Result<BTreeSet<StackIndex>, ChangeError> {
     if lacking.files.is_empty() {

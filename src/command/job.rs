@@ -431,7 +431,7 @@ impl Context {
         Ok(open)
     }
 
-    /// Returns the attempts at the turns of a job that the state does not record.
+    /// Returns the latest attempts at the turns of a job, unless the state records them.
     fn seen_attempts(
         &self,
         order: &WorkOrder,

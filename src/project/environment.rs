@@ -204,7 +204,7 @@ impl<'p> Environments<'p> {
         variables
     }
 
-    /// Returns the variable of a name, if `run.env` has it for a stack.
+    /// Returns the variable with a name, if `run.env` defines it for a stack.
     pub fn variable(&self, stack: StackIndex, name: &str) -> Option<Variable<'p>> {
         self.variables_where(stack, |known| known == name).pop()
     }

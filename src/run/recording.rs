@@ -194,7 +194,7 @@ impl Recording {
             record.add(entry);
         }
         let is_finished = matches!(event, RunEvent::RunFinished(_));
-        // Before another run of a job begins, the results show what is done.
+        // A job keeps its lock until its results are sent: another run of it must see what is done.
         if is_finished && self.followers.results.is_none() {
             // The journal is complete, and its lock given back, before another run may begin.
             self.journal = None;
@@ -336,8 +336,8 @@ pub(super) fn unread_later_error(unread: UnreadRun) -> Error {
     Error::external(unread).hint(hint)
 }
 
-/// Returns the error of a lock that another run holds, or that a killed run has left to its commands. If both are jobs of
-/// one work order, they have `common` stacks.
+/// Returns the error of a lock that another run holds, or that a killed run has left to its commands. `common` are the
+/// stacks that both run, if both are jobs of one work order.
 fn held(
     folder: &GuardedFolder,
     holder: Option<LockHolder>,
@@ -391,7 +391,7 @@ fn held(
         [] => "another run is in progress in this project".to_owned(),
         stacks => {
             let stacks = listed(stacks.iter().map(|stack| printable(stack)), MAX_NAMED);
-            format!("another job of this work order runs {stacks}")
+            format!("a job of this work order is already running {stacks}")
         }
     };
     let message = format!("{what}: {run}, process {process}{elsewhere}");

@@ -49,7 +49,7 @@ struct EarlierResults {
 impl EarlierRun {
     /// Finds the run that the user names, or the latest one that resumed it: its succeeded stacks
     /// do not run again. Fails if there is none, it has not ended, or its journal cannot be read.
-    /// With `may_be_alive`, a run whose end is unknown has ended.
+    /// With `may_be_alive`, a run whose end is unknown counts as ended.
     pub fn find(root: &Path, named: &str, may_be_alive: bool) -> Result<Self> {
         let runs = recorded_runs(root)?.ok_or_else(no_runs)?;
         let named = runs.id(named).map_err(|error| match error {
@@ -92,7 +92,7 @@ impl EarlierRun {
 
     /// Finds a run of a work order: that of its jobs, or one of follow-ups. Fails if it has not
     /// ended, or its journal cannot be read.
-    /// With `may_be_alive`, a run whose end is unknown has ended.
+    /// With `may_be_alive`, a run whose end is unknown counts as ended.
     pub fn of_order(root: &Path, run: &str, may_be_alive: bool) -> Result<Self> {
         let runs = recorded_runs(root)?.ok_or_else(no_runs)?;
         let record = ended(&runs, run, may_be_alive, "run `orch finish --retry-killed`")?;
@@ -142,7 +142,7 @@ fn newest(runs: &Runs, named: &str, may_be_alive: bool) -> Result<RunRecord> {
     ended(runs, run, may_be_alive, "add `--allow-concurrent`")
 }
 
-/// Reads a run that has ended. `fix` is what to do if it has, and `orch` cannot know that.
+/// Reads a run that has ended. `fix` is the hint for a run that may have ended unnoticed.
 fn ended(runs: &Runs, run: &str, may_be_alive: bool, fix: &str) -> Result<RunRecord> {
     let liveness = runs.liveness(run);
     if liveness == Liveness::Alive {

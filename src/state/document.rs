@@ -75,7 +75,7 @@ pub struct Document {
     /// The lower serials that are not part of its history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub abandoned: Vec<AbandonedSerials>,
-    /// The keys as read of renamed entries, by their current keys.
+    /// The keys under which renamed entries were read, by their current keys.
     #[serde(skip)]
     pub(super) keys_as_read: BTreeMap<String, String>,
     /// Fields that this version does not know.

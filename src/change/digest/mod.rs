@@ -52,7 +52,7 @@ use crate::state::document::{CountedInputs, Inputs};
 const VERSION: u32 = 4;
 
 /// The rules for stacks without paths that depend on variables, so that they keep their digests.
-const CONSTANT_VERSION: u32 = 3;
+const CONSTANT_PATHS_VERSION: u32 = 3;
 
 /// The rules for stacks without inputs that only later rules follow, so that they keep their digests.
 const EARLIER_VERSION: u32 = 2;
@@ -193,7 +193,7 @@ impl<'a> Digester<'a> {
             .collect();
         let uses = |node: usize| graph.nodes[node].edges.iter().map(|edge| edge.target);
         let modules = modules(&nodes, uses);
-        let rules = [EARLIER_VERSION, CONSTANT_VERSION, VERSION]
+        let rules = [EARLIER_VERSION, CONSTANT_PATHS_VERSION, VERSION]
             .map(|version| rules(self.project, version));
         let newer = graph.leads_to(|node| node.has_newer);
         let newest = graph.leads_to(|node| !node.variable_sources.is_empty());
@@ -209,12 +209,12 @@ impl<'a> Digester<'a> {
                 let by_variables = self.add_inputs(&graph, candidate, &module, None, &mut parts);
                 let unit = graph.units.get(&candidate).copied();
                 let leads = |to: &[bool]| to[candidate] || unit.is_some_and(|unit| to[unit]);
-                let version = match (by_variables || leads(&newest), leads(&newer)) {
+                let index = match (by_variables || leads(&newest), leads(&newer)) {
                     (true, _) => 2,
                     (false, true) => 1,
                     (false, false) => 0,
                 };
-                (finished(parts), &rules[version])
+                (finished(parts), &rules[index])
             })
             .collect();
         let whole = AllDigests {

@@ -39,10 +39,10 @@ pub(super) struct Constants<'b> {
     used: RefCell<BTreeSet<Box<str>>>,
 }
 
-/// The possible values of a variable; `None` stands for values that cannot be determined.
+/// The possible values of a variable; `None` is a value that cannot be determined.
 pub(super) type PossibleValues = Arc<[Option<Value>]>;
 
-/// The value that a variable has at the moment.
+/// The current value of a variable.
 struct Choice {
     name: Box<str>,
     values: PossibleValues,
@@ -78,9 +78,12 @@ impl<'b> Constants<'b> {
         self.value(expr)?.as_str().map(str::to_owned)
     }
 
-    /// Evaluates something for each combination of the variables that it uses. Too many combinations end with
-    /// one that cannot be determined.
-    pub(super) fn each<T>(&self, evaluate: impl Fn() -> Option<T>) -> Vec<Option<T>> {
+    /// Evaluates something for each combination of the variables that it uses. `None` replaces the combinations
+    /// after the first [`MAX_COMBINATIONS`].
+    pub(super) fn for_each_combination<T>(
+        &self,
+        evaluate: impl Fn() -> Option<T>,
+    ) -> Vec<Option<T>> {
         let mut found = Vec::new();
         loop {
             self.known.borrow_mut().clear();
@@ -215,8 +218,8 @@ fn place(path: &str) -> Option<(&'static str, &str)> {
         .find_map(|base| Some((base, path.strip_prefix(base)?)))
 }
 
-/// Returns a value of one module as another sees it, given the way from that one; `None` if it cannot be told.
-pub(super) fn moved(value: Value, way: &str) -> Option<Value> {
+/// Returns a value of one module as another sees it, given the path to the first; `None` if it is unknown.
+pub(super) fn rebase(value: Value, way: &str) -> Option<Value> {
     match &value {
         Value::String(text) if way != "." => Some(Value::string(
             text.replace(MODULE, &format!("{MODULE}/{way}")),
@@ -335,7 +338,7 @@ mod tests {
             }
         };
         let constants = Constants::new(&files, &variable);
-        let found = constants.each(|| constants.text(&body.attributes[0].value));
+        let found = constants.for_each_combination(|| constants.text(&body.attributes[0].value));
         let found: Vec<&str> = found
             .iter()
             .map(|it| it.as_deref().unwrap_or("?"))
@@ -352,7 +355,7 @@ mod tests {
             .collect();
         let variable = |_: &str| values.clone();
         let constants = Constants::new(&[], &variable);
-        let found = constants.each(|| constants.text(&body.attributes[0].value));
+        let found = constants.for_each_combination(|| constants.text(&body.attributes[0].value));
         assert_eq!(found.len(), MAX_COMBINATIONS + 1);
         assert!(found.last().unwrap().is_none());
     }

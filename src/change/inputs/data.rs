@@ -137,7 +137,8 @@ fn remote_states(tree: &Tree, directory: &ProjectPath, buffer: &mut Vec<u8>) -> 
     };
     let constants = Constants::new(&definitions, &variable);
     let each = |find: &dyn Fn() -> Option<String>| {
-        let found: BTreeSet<Option<String>> = constants.each(find).into_iter().collect();
+        let found: BTreeSet<Option<String>> =
+            constants.for_each_combination(find).into_iter().collect();
         found.into_iter()
     };
     let backend = backend_block(&files);

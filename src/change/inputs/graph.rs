@@ -228,7 +228,7 @@ impl<'a> InputGraph<'a> {
         StackReads::find(tree, &self.nodes, &self.leads, (candidate, unit))
     }
 
-    /// Returns the change of a file that a stack, or a module that it uses, reads at such a place.
+    /// Returns the change of a file that a stack, or a module that it uses, reads at a place that depends on the stack.
     fn stack_read(&self, candidate: usize, tree: &Tree<'a>) -> Option<ChangeCause> {
         let reads = self.stack_reads(tree, candidate);
         reads.found.iter().find_map(|read| {
@@ -269,7 +269,7 @@ impl<'a> InputGraph<'a> {
                         found.touch.clone(),
                     );
                 }
-                // These are in the same order.
+                // The reads are in the order of the walks.
                 while let Some(read) = others.next_if(|read| read.reached == (start, index)) {
                     let pattern = read.pattern.as_deref();
                     let touch = tree.touch_read(&read.path, pattern);
@@ -282,8 +282,8 @@ impl<'a> InputGraph<'a> {
     }
 }
 
-/// Visits the places that a candidate, and the modules that it uses, read and that differ for each stack. Returns
-/// whether one of them depends on variables.
+/// Visits the places that a candidate and its modules read, as far as they depend on the stack. Returns whether one
+/// of them depends on variables.
 pub(in crate::change) fn each_stack_read<'a>(
     tree: &Tree<'a>,
     graph: &InputGraph<'a>,

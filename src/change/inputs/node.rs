@@ -30,7 +30,7 @@ pub(in crate::change) struct InputNode<'a> {
     pub(super) variable_reads: Vec<VariableRead>,
     /// Modules at sources that depend on variables.
     pub(in crate::change) variable_sources: Vec<VariableSource>,
-    /// The files that define its locals and variables, once they are needed.
+    /// The files that define its locals and variables or call modules, once they are needed.
     definitions: OnceLock<Vec<Body>>,
     /// Calls of modules outside of the project, if they are collected.
     pub(super) calls: Vec<ModuleCall>,
@@ -140,7 +140,7 @@ impl<'a> InputNode<'a> {
         }
     }
 
-    /// Returns the files that define its locals and variables, read once.
+    /// Returns the files that define its locals and variables or call modules, read once.
     pub(super) fn definitions(&self, tree: &Tree) -> &[Body] {
         self.definitions
             .get_or_init(|| definitions_and_calls(tree, &self.path))

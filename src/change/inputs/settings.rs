@@ -73,9 +73,9 @@ impl<'s, 'a> Settings<'s, 'a> {
         if let Some(loaded) = loaded {
             values.push(loaded);
         } else {
-            // Somebody may run the tool without this environment.
+            // The tool may also run without this environment.
             values.extend(self.environment(name));
-            values.extend(declared(definitions, name, "default").map(constant));
+            values.extend(variable_attribute(definitions, name, "default").map(constant));
             values.extend(passed);
         }
         with_default(values, definitions, name)
@@ -198,7 +198,11 @@ impl Rank {
 }
 
 /// Returns an attribute of a variable's blocks.
-fn declared<'b>(definitions: &'b [Body], name: &str, attribute: &str) -> Option<&'b Expr> {
+fn variable_attribute<'b>(
+    definitions: &'b [Body],
+    name: &str,
+    attribute: &str,
+) -> Option<&'b Expr> {
     let blocks = definitions.iter().flat_map(|file| file.blocks("variable"));
     let declared = blocks.filter(|block| {
         let label = block.labels.first();
@@ -209,7 +213,7 @@ fn declared<'b>(definitions: &'b [Body], name: &str, attribute: &str) -> Option<
     values.last().map(|found| &found.value)
 }
 
-/// Replaces missing values of a variable, and `null` where the variable doesn't take it, by its default.
+/// Replaces missing values of a variable, and `null` if it is not nullable, with its default.
 pub(super) fn with_default(
     mut values: Vec<Option<Value>>,
     definitions: &[Body],
@@ -217,12 +221,12 @@ pub(super) fn with_default(
 ) -> Vec<Option<Value>> {
     let is_null = |value: &Option<Value>| matches!(value, Some(Value::Null));
     let takes_null = || {
-        let nullable = declared(definitions, name, "nullable").and_then(constant);
+        let nullable = variable_attribute(definitions, name, "nullable").and_then(constant);
         !matches!(nullable, Some(Value::Bool(false)))
     };
     if values.is_empty() || values.iter().any(is_null) && !takes_null() {
         values.retain(|value| !is_null(value));
-        values.push(declared(definitions, name, "default").and_then(constant));
+        values.push(variable_attribute(definitions, name, "default").and_then(constant));
     }
     values
 }

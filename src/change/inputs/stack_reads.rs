@@ -10,13 +10,13 @@ use crate::change::cause::Use;
 use crate::change::inputs::extract::PathBase;
 use crate::path::ProjectPath;
 
-/// What a stack, and the modules that it uses, read at such places.
+/// The reads of a stack, and of the modules that it uses, whose places depend on the stack.
 #[derive(Default)]
 pub(super) struct StackReads<'g> {
     /// The walks from the stack and from its Terragrunt files.
     walks: Vec<(usize, NodeWalk)>,
     pub(super) found: Vec<StackRead<'g>>,
-    /// Reads at paths that may also be others.
+    /// Reads at paths that cannot be fully determined.
     pub(super) unknown: Vec<&'g Use>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct StackRead<'g> {
 }
 
 impl<'g> StackReads<'g> {
-    /// Finds the reads of a stack and its Terragrunt files. `leads` has the nodes that lead to such reads.
+    /// Finds the reads of a stack and its Terragrunt files. `leads` shows for each node whether it leads to such reads.
     pub(super) fn find<'a>(
         tree: &'g Tree<'a>,
         nodes: &'g [InputNode<'a>],
@@ -57,7 +57,7 @@ impl<'g> StackReads<'g> {
                     reads.add_root_reads(tree, nodes, (stack, at));
                 }
                 for read in &nodes[node].variable_reads {
-                    reads.add_by_variables(tree, nodes, (stack, at), read, &variables, is_copied);
+                    reads.add_variable_reads(tree, nodes, (stack, at), read, &variables, is_copied);
                 }
             }
             reads.walks.push((start, walk));
@@ -90,7 +90,7 @@ impl<'g> StackReads<'g> {
         }
     }
 
-    fn add_by_variables(
+    fn add_variable_reads(
         &mut self,
         tree: &Tree,
         nodes: &'g [InputNode],
@@ -102,7 +102,7 @@ impl<'g> StackReads<'g> {
         let (_, node) = reached;
         let values = |name: &str| variables.values(node, name);
         let constants = Constants::new(nodes[node].definitions(tree), &values);
-        let mut found = constants.each(|| texts(&read.read, &constants));
+        let mut found = constants.for_each_combination(|| texts(&read.read, &constants));
         found.sort_unstable();
         found.dedup();
         if found.first().is_some_and(Option::is_none) {

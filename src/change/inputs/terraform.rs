@@ -211,7 +211,7 @@ impl<'a> TerraformFile<'_, 'a> {
         let settings = Settings::new(self.tree, self.directory, self.directory);
         let variable = |name: &str| settings.values(definitions, name, Vec::new()).into();
         let constants = Constants::new(definitions, &variable);
-        let mut sources = constants.each(|| constants.text(source));
+        let mut sources = constants.for_each_combination(|| constants.text(source));
         sources.sort_unstable();
         sources.dedup();
         for source in sources {
@@ -420,8 +420,7 @@ fn unknown_module(name: &str, span: Option<Span>, file: &ProjectPath) -> Diagnos
     let name = printable(name);
     let diagnostic = if let Some(span) = span {
         let message = format!("the source of module `{name}` cannot be determined");
-        Diagnostic::warning(Code::UnknownModule, message)
-            .label(span, "more than text and `path.module`")
+        Diagnostic::warning(Code::UnknownModule, message).label(span, "not a constant path")
     } else {
         let user = printable(file.relative());
         let message =

@@ -37,7 +37,7 @@ pub(in crate::change) struct Tree<'a> {
     pub(in crate::change) checks: bool,
     /// The project whose environment sets variables of Terraform, if that matters.
     project: Option<&'a Project>,
-    /// The names in the environment without the machine, and the same on every machine.
+    /// What environments are computed from: without host variables, and with their names as values.
     environments: OnceLock<[NamespaceInputs<'a>; 2]>,
     covered: LinkedChanges<'a>,
     /// By path as written: thousands of stacks name one module.

@@ -7,7 +7,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::constants::{Constants, PossibleValues, moved};
+use super::constants::{Constants, PossibleValues, rebase};
 use super::definitions::arguments;
 use super::node::InputNode;
 use super::settings::{Settings, with_default};
@@ -71,7 +71,7 @@ impl<'s, 'a> StackVariables<'s, 'a> {
             return known.clone();
         }
         let mut known = self.known.borrow_mut();
-        // A module that calls itself passes on what nobody knows.
+        // If a module calls itself, the value is unknown.
         known.insert(key.clone(), [None].into());
         drop(known);
         let values = if self.depth.get() < MAX_DEPTH {
@@ -88,20 +88,20 @@ impl<'s, 'a> StackVariables<'s, 'a> {
 
     fn find(&self, node: usize, name: &str) -> Vec<Option<Value>> {
         if node == self.start {
-            return self.set(node, name);
+            return self.root_values(node, name);
         }
         let mut values = Vec::new();
         for &(user, edge) in self.callers.get(&node).into_iter().flatten() {
             match &self.nodes[user].edges[edge].call {
-                Some(module) => values.extend(self.passed(user, module, node, name)),
-                None => values.extend(self.set(node, name)),
+                Some(module) => values.extend(self.passed_values(user, module, node, name)),
+                None => values.extend(self.root_values(node, name)),
             }
         }
         values
     }
 
     /// Returns the values of a variable of a root module.
-    fn set(&self, node: usize, name: &str) -> Vec<Option<Value>> {
+    fn root_values(&self, node: usize, name: &str) -> Vec<Option<Value>> {
         let passed = if self.has_unit {
             let passed = self
                 .passed
@@ -116,22 +116,28 @@ impl<'s, 'a> StackVariables<'s, 'a> {
     }
 
     /// Returns the values that a module passes to another for a variable.
-    fn passed(&self, user: usize, module: &str, node: usize, name: &str) -> Vec<Option<Value>> {
+    fn passed_values(
+        &self,
+        user: usize,
+        module: &str,
+        node: usize,
+        name: &str,
+    ) -> Vec<Option<Value>> {
         let (from, to) = (&self.nodes[user], &self.nodes[node]);
         let definitions = from.definitions(self.tree);
         let variables = |name: &str| self.values(user, name);
         let mut values = Vec::new();
         for argument in arguments(definitions, module, name) {
             let constants = Constants::new(definitions, &variables);
-            let found = constants.each(|| constants.value(argument));
+            let found = constants.for_each_combination(|| constants.value(argument));
             let way = from.path.relative_to(&to.path);
-            values.extend(found.into_iter().map(|value| moved(value?, &way)));
+            values.extend(found.into_iter().map(|value| rebase(value?, &way)));
         }
         with_default(values, to.definitions(self.tree), name)
     }
 }
 
-/// Returns values without repetitions; too many end with one that cannot be determined.
+/// Returns values without repetitions. `None` replaces those after the first [`MAX_VALUES`].
 fn distinct(values: Vec<Option<Value>>) -> PossibleValues {
     let is_same = |a: &Option<Value>, b: &Option<Value>| match (a, b) {
         (Some(a), Some(b)) => a.order(b) == Ordering::Equal,

@@ -25,7 +25,7 @@ struct Glance {
     open: Vec<usize>,
     /// Whether one has neither begun nor ended.
     is_any_left: bool,
-    /// The locks of jobs, as far as the document knows.
+    /// The recorded locks of running jobs, by job.
     running: BTreeMap<String, Lock>,
 }
 
@@ -147,7 +147,7 @@ impl Apply<'_> {
         })
     }
 
-    /// Returns the stacks of all jobs whose operations are not done and do not run, each with whether it has failed.
+    /// Returns the stacks of all jobs whose operations are neither done nor running, each with whether it has failed.
     pub fn unfinished(&self) -> Result<BTreeMap<StackPath, bool>> {
         let mut verified = self.verify(None, None)?;
         let running = self.glance(&verified).map(|glance| glance.running);

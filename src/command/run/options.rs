@@ -95,10 +95,10 @@ impl RunJob {
 }
 
 /// Returns the error of a job if another run of it has changed or run a stack since the gate.
-pub(in crate::command) fn changed_meanwhile(has: &str, stack: &str) -> Error {
+pub(in crate::command) fn changed_meanwhile(verb: &str, stack: &str) -> Error {
     let stack = printable(stack);
     Error::refused(format!(
-        "another run of the job has {has} {stack} meanwhile"
+        "another run of the job has {verb} {stack} meanwhile"
     ))
     .hint("run the job again: it skips stacks that are done")
 }

@@ -46,7 +46,7 @@ pub struct NewPlan {
     pub asked: AskedTools,
     pub commits: Commits,
     pub removals: Removals<'static>,
-    /// The state with the entries of moved stacks under their new keys, if the tools found any.
+    /// The state with the entries of moved stacks under their new keys, if the tools show that stacks have moved.
     pub amended: Option<Document>,
 }
 
@@ -89,7 +89,7 @@ impl<'d> Planner<'_, 'd> {
         if let Some(recorded) = recorded.filter(|_| !request.is_verification)
             && let Some(document) = planning.found_moved(recorded, &subjects, &asked)
         {
-            // What follows from an entry, such as its taint, was not asked for.
+            // The tools were asked without regard to these entries, such as their taints.
             drop((subjects, checks, asked));
             context.notices.note(
                 "the tools show that recorded stacks have moved: planning again with their entries",
@@ -97,11 +97,11 @@ impl<'d> Planner<'_, 'd> {
             let address = recorded.statuses.base.address.clone();
             let moved = context.compared_with(address, document)?;
             let removals = context.removals(request, query, Some(&moved));
-            let again = Planner {
+            let planner = Planner {
                 recorded: Some(&moved),
                 ..self
             };
-            let plan = again.plan(context, removals)?;
+            let plan = planner.plan(context, removals)?;
             return Ok(NewPlan {
                 amended: Some(moved.document),
                 ..plan
@@ -306,8 +306,8 @@ impl Planning<'_> {
         self.ask_waiting(subjects, &entries, checks, asked)
     }
 
-    /// Returns the document with the entries of the stacks whose tools show that they have moved, if
-    /// there are any.
+    /// Returns the document with the entries of moved stacks under their new keys, if the tools show that
+    /// stacks have moved.
     fn found_moved(
         self,
         recorded: &RecordedState,

@@ -336,7 +336,7 @@ impl<'d> Removals<'d> {
         self.absent.iter()
     }
 
-    /// Returns the same, with entries of its own.
+    /// Returns the same removals with owned entries.
     pub(super) fn into_owned(self) -> Removals<'static> {
         let all = self.all.into_iter();
         Removals {

@@ -187,7 +187,7 @@ impl Context {
         if request.is_verification {
             return Ok(Some(recorded));
         }
-        // Only drivers with a `backend` show that before tools are asked.
+        // Before tools are asked, only drivers with a `backend` show that a stack has moved.
         let moves = self.configured_moves(&recorded, selection);
         Ok(Some(match self.rekeyed(&recorded.document, &moves) {
             Some(document) => self.compared_with(recorded.statuses.base.address, document)?,

@@ -214,7 +214,7 @@ impl PlanFacts<'_> {
         progress.done.extend(silent);
     }
 
-    /// Returns whether none of the generations that it was applied with was replaced since.
+    /// Returns whether the generations that it was applied with are still current.
     fn uses_current_generations(&self, stack: StackIndex) -> bool {
         let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
         let mut used = applied.iter().flat_map(|applied| &applied.generations);

@@ -37,11 +37,12 @@ use crate::program::error::{ProgramError, Result};
 /// Run one job of a work order
 ///
 /// `orch export` writes the work order beside the pipeline, whose jobs call this command. Before each
-/// stack, `orch` checks that the work order and the inputs are the same, that the order holds the lock,
-/// and that every stack that it runs after has succeeded. Otherwise the stack is skipped, and the exit
-/// status is 1. With `--on-error continue`, commands run after failed stacks, too. A job that runs again
-/// skips stacks that are done. In a checkout, jobs of one work order run beside each other, but no two runs
-/// of a stack, and no other run. See `orch help engines`.
+/// stack, `orch` checks that the work order and the inputs are unchanged, and that the order holds the
+/// lock. Every stack before it must have succeeded. If a check fails, the stack is skipped, and the exit
+/// status is 1. With `--on-error continue`, commands also run after failed stacks. A job that runs again
+/// skips stacks that are done. In one checkout, jobs of the same work order can run at the same time if
+/// they have no stack in common. No other run can start while they are in progress. See `orch help
+/// engines`.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The id of the job
@@ -257,7 +258,7 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     })
 }
 
-/// Returns the exit status of a worker. Notes the stacks that are not done, although no worker can start them.
+/// Returns the exit status of a worker. Notes the unfinished stacks, which no worker can start.
 fn with_unfinished(
     order: &WorkOrder,
     status: ExitStatus,
@@ -274,8 +275,8 @@ fn with_unfinished(
     Ok(worse_status(status, ExitStatus::Run(1)))
 }
 
-/// Returns whether a worker goes on after a turn: not after a signal, or if the state cannot be written. An old
-/// generation that is kept has status 4.
+/// Returns whether a worker continues after a turn: not after a signal, or if the state cannot be written. Status 4
+/// means that an old generation is kept.
 fn lets_others_run(status: ExitStatus) -> bool {
     is_success(status.number()) || matches!(status.number(), 1 | 4)
 }

@@ -91,8 +91,8 @@ impl RunLock {
         !matches!(looked, Ok(None))
     }
 
-    /// Waits until no other run begins. None does until the returned file is closed. Without that, a job might be refused
-    /// because another one begins.
+    /// Waits until no other run is starting. None can start until the returned file is closed. Otherwise a job might be
+    /// refused because another one is starting.
     pub fn wait_to_begin(place: &GuardedFolder) -> Option<File> {
         let gate = place.open(GATE, &mut options()).ok()?;
         gate.lock().ok()?;
@@ -104,7 +104,7 @@ impl RunLock {
         let path = of_run(run);
         let options = &mut OpenOptions::new();
         let file = place.open(&path, options.write(true).create_new(true))?;
-        // Others only look whether it is locked.
+        // Others only check whether it is locked.
         file.lock()
             .and_then(|()| let_commands_inherit(&file))
             .map_err(|error| failed("lock", &path, error))?;
@@ -161,7 +161,7 @@ impl Drop for RunLock {
     }
 }
 
-/// Returns the file that a job keeps locked, and its commands after it.
+/// Returns the path of the file that a job, and its commands after it, keep locked.
 pub(super) fn of_run(run: &str) -> String {
     format!("runs/{run}/{FILE}")
 }

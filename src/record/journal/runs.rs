@@ -225,8 +225,8 @@ impl Runs {
         newest.and_then(|newest| after(newest)).unwrap_or(id)
     }
 
-    /// Returns the newest run that is in progress, or has left commands; without one, the newest run that may be in
-    /// progress. Ignores runs with a header that `may_be_beside` accepts.
+    /// Returns the newest run that is in progress or whose commands are still running; without one, the newest run that
+    /// may be in progress. Ignores runs with a header that `may_be_beside` accepts.
     pub fn in_progress(&self, may_be_beside: impl Fn(&Header) -> bool) -> Option<(&str, Liveness)> {
         let mut unknown = None;
         for id in &self.ids {
@@ -234,7 +234,7 @@ impl Runs {
             if self.liveness(id) == Liveness::Gone || may_be_beside() {
                 continue;
             }
-            match self.last_liveness(id) {
+            match self.liveness_after_grace(id) {
                 Liveness::Gone => {}
                 Liveness::Unknown => unknown = unknown.or(Some((id.as_str(), Liveness::Unknown))),
                 liveness => return Some((id, liveness)),
@@ -243,8 +243,8 @@ impl Runs {
         unknown
     }
 
-    /// Returns whether a run is in progress. The commands of a killed one have some time to end.
-    fn last_liveness(&self, id: &str) -> Liveness {
+    /// Returns whether a run is in progress, after the commands of a killed one had time to end.
+    fn liveness_after_grace(&self, id: &str) -> Liveness {
         let begun = Instant::now();
         loop {
             let liveness = self.liveness(id);
@@ -462,7 +462,7 @@ impl Runs {
         }
     }
 
-    /// Returns whether something is left of a run whose `orch` has ended. Only jobs have a lock of their own.
+    /// Returns whether commands of a run are still running although its `orch` has ended. Only jobs have a lock of their own.
     fn liveness_of_commands(&self, id: &str) -> Liveness {
         let lock = self.place.open(&of_run(id), OpenOptions::new().read(true));
         match lock.map(|lock| lock.try_lock_shared()) {

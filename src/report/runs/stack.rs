@@ -62,7 +62,7 @@ impl<'a> ShownStack<'a> {
                 match state {
                     RunStatus::Running => format!("its command is running{nth}"),
                     RunStatus::Unknown => {
-                        format!("its command is running{nth}, or orch was killed meanwhile")
+                        format!("its command is running{nth}, or orch was killed while it ran")
                     }
                     _ => format!("orch was killed while its command ran{nth}"),
                 }

@@ -38,7 +38,7 @@ pub fn open_descriptor(number: u32) -> io::Result<File> {
 
 impl Destination {
     /// Parses the argument of the user: `FILE` or `fd:N`. Fails if the text after `fd:` is not a
-    /// number. `-` would be stdout elsewhere, so it is no file.
+    /// number. Other commands take `-` for stdout, so it is not a file.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("fd:") {
             None if text.is_empty() => Err("the file name is empty".to_owned()),

@@ -70,7 +70,7 @@ fn job_is_refused_while_another_run_of_it_is_in_progress() {
         &repository,
         &run,
         4,
-        "another job of this work order runs /a: ",
+        "a job of this work order is already running /a: ",
     );
     assert!(refused.contains(AGAIN), "{refused}");
     // Jobs of other stacks run beside it.
@@ -262,7 +262,7 @@ fn finish_is_refused_while_a_job_runs_that_no_state_knows() {
     let shown = done(&repository, "runs show");
     assert!(shown.contains(" has not finished: 1 succeeded"), "{shown}");
     assert!(
-        shown.contains("/a: its command is running, or orch was killed meanwhile"),
+        shown.contains("/a: its command is running, or orch was killed while it ran"),
         "{shown}"
     );
     first.kill();

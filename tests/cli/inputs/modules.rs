@@ -389,7 +389,7 @@ fn inputs_warn_of_an_unknown_module_source() {
      --> s/main.tf:2:12
       |
     2 |   source = var.m
-      |            ^^^^^ more than text and `path.module`
+      |            ^^^^^ not a constant path
       |
       = note: changes of it go unnoticed
 
@@ -397,7 +397,7 @@ fn inputs_warn_of_an_unknown_module_source() {
      --> s/main.tf:5:12
       |
     5 |   source = "../${var.m}"
-      |            ^^^^^^^^^^^^^ more than text and `path.module`
+      |            ^^^^^^^^^^^^^ not a constant path
       |
       = note: changes of it go unnoticed
 
@@ -405,7 +405,7 @@ fn inputs_warn_of_an_unknown_module_source() {
      --> s/main.tf:8:12
       |
     8 |   source = "${path.module}/${local.m}"
-      |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^ more than text and `path.module`
+      |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a constant path
       |
       = note: changes of it go unnoticed
 

@@ -222,7 +222,7 @@ fn inputs_at_a_module_source_that_a_caller_sets_are_warned_of() {
      --> m/main.tf:5:12
       |
     5 |   source = "../${var.dir}"
-      |            ^^^^^^^^^^^^^^^ more than text and `path.module`
+      |            ^^^^^^^^^^^^^^^ not a constant path
       |
       = note: changes of it go unnoticed
     "#);

@@ -20,7 +20,7 @@ pub(super) struct Reading<'r, 't, 'a> {
     pub(super) seen: HashSet<ProjectPath>,
     /// The names of its `dependency` blocks.
     pub(super) labels: HashSet<Box<str>>,
-    /// What it passes to its module, if that is asked for.
+    /// The values that it passes to its module, if they are collected.
     pub(super) passed: Option<PassedInputs>,
 }
 
