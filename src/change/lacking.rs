@@ -3,7 +3,8 @@
 //! The project alone does not show that: the stack, or a module of it, may have had another path. Its entry
 //! shows which inputs it had. This module does not know what follows from the answer.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 use super::digest::InputDigests;
 use super::files::ChangedFiles;
@@ -22,12 +23,20 @@ use crate::state::document::Inputs;
 pub(super) struct RevertedFiles {
     /// Where they are now, or were at the commit.
     pub(super) files: ChangedFiles,
-    /// Those of the commit whose content is not elsewhere now.
-    lost: Vec<ProjectPath>,
-    /// Those of them that no longer exist: they may have been renamed before the commit changed them.
-    missing: Vec<ProjectPath>,
+    /// Those that the commit has, in path order.
+    changed: Vec<RevertedFile>,
+    /// Those that the commit deleted, and that are not at their paths now either.
+    deleted: Vec<ProjectPath>,
     /// Whether a symbolic link differs: its target is an input that no part names.
     has_links: bool,
+}
+
+struct RevertedFile {
+    path: ProjectPath,
+    /// Whether it no longer exists, and may have been renamed before the commit changed it.
+    is_missing: bool,
+    /// The new files with the same name and content.
+    copies: Vec<ProjectPath>,
 }
 
 impl RevertedFiles {
@@ -60,50 +69,58 @@ impl RevertedFiles {
         let (changed, _) = IgnoreEntries::of(project).split(changed);
         let mut found = RevertedFiles {
             files: ChangedFiles::default(),
-            lost: Vec::new(),
-            missing: Vec::new(),
+            changed: Vec::new(),
+            deleted: Vec::new(),
             has_links: false,
         };
-        let mut lacking = Vec::new();
-        let mut deleted = Vec::new();
+        let mut files = Vec::new();
+        let mut missing = Vec::new();
         for file in changed.iter() {
-            match now.get(&file.path) {
-                Some(now) => {
-                    lacking.push(file.clone());
-                    found.lost.push(file.path.clone());
-                    if now.change.is_deletion() {
-                        found.missing.push(file.path.clone());
-                    }
-                }
+            let Some(now) = now.get(&file.path) else {
                 // HEAD may have it under another path.
-                None if file.change.is_deletion() => deleted.push(file.path.clone()),
-                None => {}
+                if file.change.is_deletion() {
+                    found.deleted.push(file.path.clone());
+                }
+                continue;
+            };
+            files.push(file.clone());
+            let is_gone = now.change.is_deletion();
+            if is_gone {
+                missing.push(file.path.clone());
             }
+            // A file that the commit added cannot have been renamed before, unless with its directory.
+            let directory = file.path.parent().unwrap_or_else(ProjectPath::root);
+            let may_be_renamed =
+                file.change != FileChange::Added || !directory.to_host(&project.root).is_dir();
+            found.changed.push(RevertedFile {
+                path: file.path.clone(),
+                is_missing: is_gone && may_be_renamed,
+                copies: Vec::new(),
+            });
         }
-        if found.missing.is_empty() && deleted.is_empty() {
-            found.files = ChangedFiles::new(lacking);
+        if missing.is_empty() && found.deleted.is_empty() {
+            found.files = ChangedFiles::new(files);
             return Ok(found);
         }
-        let names = found.missing.iter().chain(&deleted);
-        let names: HashSet<&str> = names.map(ProjectPath::basename).collect();
-        let added = now.values().filter(|file| {
-            file.change == FileChange::Added && names.contains(file.path.basename())
-        });
-        let new = NewPlaces::find(repository, head.as_ref(), added)?;
-        let at_commit = repository.recorded_files(commit, &found.missing)?;
-        let moved = at_commit.iter().filter(|file| !new.of(file).is_empty());
-        let moved: HashSet<&ProjectPath> = moved.map(|file| &file.path).collect();
-        found.lost.retain(|path| !moved.contains(path));
-        found.missing.retain(|path| !moved.contains(path));
-        for file in repository.recorded_files(parting, &deleted)? {
-            lacking.extend(new.of(&file).iter().map(|path| ChangedFile {
+        let added = now.values().filter(|it| it.change == FileChange::Added);
+        let new = NewFiles::find(repository, head.as_ref(), added)?;
+        for file in repository.recorded_files(commit, &missing)? {
+            let reverted = found.changed.binary_search_by(|it| it.path.cmp(&file.path));
+            if let Ok(reverted) = reverted {
+                let copies = new.with_content(&file).iter();
+                let copies = copies.filter(|it| it.basename() == file.path.basename());
+                found.changed[reverted].copies = copies.cloned().collect();
+            }
+        }
+        for file in repository.recorded_files(parting, &found.deleted)? {
+            files.extend(new.with_content(&file).iter().map(|path| ChangedFile {
                 path: path.clone(),
                 change: FileChange::Modified,
                 state: FileState::Committed,
             }));
         }
-        found.files = ChangedFiles::new(lacking);
-        if !found.missing.is_empty() {
+        found.files = ChangedFiles::new(files);
+        if !missing.is_empty() {
             let all: Vec<ProjectPath> = now.into_keys().collect();
             let mut all = repository.recorded_files(commit, &all)?.into_iter();
             found.has_links = all.any(|file| file.mode == RecordedMode::Link);
@@ -112,10 +129,10 @@ impl RevertedFiles {
     }
 }
 
-/// The paths of added files, by name and content.
-struct NewPlaces(HashMap<(String, String), Vec<ProjectPath>>);
+/// The paths of added files, by content.
+struct NewFiles(HashMap<String, Vec<ProjectPath>>);
 
-impl NewPlaces {
+impl NewFiles {
     fn find<'f>(
         repository: &Repository,
         head: Option<&CommitId>,
@@ -129,34 +146,31 @@ impl NewPlaces {
             };
             paths.push(file.path.clone());
         }
-        let mut places: HashMap<(String, String), Vec<ProjectPath>> = HashMap::new();
-        let mut add = |path: ProjectPath, id: String| {
-            let content = (path.basename().to_owned(), id);
-            places.entry(content).or_default().push(path);
-        };
+        let mut files: HashMap<String, Vec<ProjectPath>> = HashMap::new();
         if let Some(head) = head {
             for file in repository.recorded_files(head, &committed)? {
-                add(file.path, file.id);
+                files.entry(file.id).or_default().push(file.path);
             }
         }
         let ids = repository.ids_on_disk(&on_disk)?;
         for (path, id) in on_disk.into_iter().zip(ids) {
             if let Some(id) = id {
-                add(path, id);
+                files.entry(id).or_default().push(path);
             }
         }
-        Ok(NewPlaces(places))
+        Ok(NewFiles(files))
     }
 
-    fn of(&self, file: &RecordedFile) -> &[ProjectPath] {
-        let content = (file.path.basename().to_owned(), file.id.clone());
-        self.0.get(&content).map_or(&[], Vec::as_slice)
+    fn with_content(&self, file: &RecordedFile) -> &[ProjectPath] {
+        self.0.get(&file.id).map_or(&[], Vec::as_slice)
     }
 }
 
 /// The inputs of a stack at an applied commit, as far as they are known.
 pub(super) struct EarlierInputs<'d> {
     pub(super) stack: StackIndex,
+    root: &'d Path,
+    directory: &'d ProjectPath,
     /// Its directory then, if it has moved.
     moved_from: Option<ProjectPath>,
     /// The recorded inputs, if they are those of the commit.
@@ -166,7 +180,7 @@ pub(super) struct EarlierInputs<'d> {
 impl<'d> EarlierInputs<'d> {
     /// `key` is the key under which the entry was read.
     pub(super) fn new(
-        present: CurrentProject<'_>,
+        present: CurrentProject<'d>,
         stack: StackIndex,
         key: &str,
         recorded: Option<&'d Inputs>,
@@ -175,30 +189,52 @@ impl<'d> EarlierInputs<'d> {
         let then = StackPath::parse(key).map(|path| path.directory().clone());
         EarlierInputs {
             stack,
+            root: &present.project.root,
+            directory: now,
             moved_from: then.filter(|then| then != now),
             recorded: recorded.filter(|inputs| !inputs.parts.is_empty()),
         }
     }
 
-    /// Returns whether the stack had one of the files as an input, or may have had one that no longer exists.
-    pub(super) fn may_have(&self, lacking: &RevertedFiles, digests: &InputDigests) -> bool {
-        let missing = &lacking.missing;
-        let is_of_directory = |file: &ProjectPath| {
-            let is_above = |directory: &ProjectPath| {
+    /// Returns whether the stack had one of the files as an input, or may have had one that no longer
+    /// exists.
+    pub(super) fn may_have(&self, reverted: &RevertedFiles, digests: &InputDigests) -> bool {
+        let RevertedFiles {
+            changed, deleted, ..
+        } = reverted;
+        if let Some(then) = &self.moved_from {
+            let place_now = |file: &ProjectPath| {
+                let rest = file.as_str().strip_prefix(&*then.prefix_of_below())?;
+                Some(self.directory.join(rest))
+            };
+            let is_above = |file: &ProjectPath| {
                 let above = file.parent();
                 is_configuration(file.basename().as_ref())
-                    && above.is_some_and(|above| directory.is_at_or_below(&above))
+                    && above.is_some_and(|above| then.is_at_or_below(&above))
             };
-            let directory = self.moved_from.as_ref();
-            directory.is_some_and(|it| file.is_at_or_below(it) || is_above(it))
-        };
-        if missing.iter().any(is_of_directory) {
-            return true;
+            let is_reverted = |file: &RevertedFile| match place_now(&file.path) {
+                Some(now) => !file.copies.contains(&now),
+                None => is_above(&file.path),
+            };
+            let mut returned = deleted.iter().filter_map(place_now);
+            if changed.iter().any(is_reverted)
+                || returned.any(|now| now.to_host(self.root).symlink_metadata().is_ok())
+            {
+                return true;
+            }
         }
-        let Some(recorded) = self.recorded.filter(|_| !lacking.has_links) else {
-            return !missing.is_empty();
-        };
         let now = digests.stacks.get(&self.stack).map(|digest| &digest.inputs);
+        let parts_now = || now.into_iter().flat_map(|now| &now.parts);
+        let is_input_now = |file: &ProjectPath| {
+            let mut places = parts_now().filter_map(|(part, _)| part.split_once(' '));
+            file.is_at_or_below(self.directory) || places.any(|(_, place)| is_in(file, place))
+        };
+        let mut lost = changed
+            .iter()
+            .filter(|file| !file.copies.iter().any(is_input_now));
+        let Some(recorded) = self.recorded.filter(|_| !reverted.has_links) else {
+            return lost.any(|file| file.is_missing);
+        };
         let is_same = |part: &str, digest: &String| {
             now.is_some_and(|now| {
                 now.rules == recorded.rules && now.parts.get(part) == Some(digest)
@@ -207,11 +243,15 @@ impl<'d> EarlierInputs<'d> {
         let parts = recorded.parts.iter();
         let others = parts.filter(|(part, digest)| !is_same(part, digest));
         // The part of the stack's own files names no place.
-        let mut places = others.filter_map(|(part, _)| part.split_once(' '));
-        places.any(|(word, place)| {
-            // The inputs of a module have no parts of their own.
-            let leads_on = !matches!(word, "read" | "watch");
-            leads_on && !missing.is_empty() || lacking.lost.iter().any(|file| is_in(file, place))
+        let places: Vec<(&str, &str)> = others
+            .filter_map(|(part, _)| part.split_once(' '))
+            .collect();
+        // The inputs of a module have no parts of their own.
+        let leads_on = places
+            .iter()
+            .any(|(word, _)| !matches!(*word, "read" | "watch"));
+        lost.any(|file| {
+            leads_on && file.is_missing || places.iter().any(|(_, place)| is_in(&file.path, place))
         })
     }
 }

@@ -275,11 +275,11 @@ impl<'d> RollbackQuestion<'d> {
     }
 
     /// Returns the inputs of the stack at a commit; `None` if that is not one of its commits.
-    fn inputs_at(
-        &self,
+    fn inputs_at<'q>(
+        &'q self,
         commit: &CommitId,
-        present: CurrentProject<'_>,
-    ) -> Option<EarlierInputs<'d>> {
+        present: CurrentProject<'q>,
+    ) -> Option<EarlierInputs<'q>> {
         let mut named = self.commits.iter().filter(|named| named.commit == *commit);
         let inputs = named.next()?.inputs.or_else(|| named.next()?.inputs);
         Some(EarlierInputs::new(present, self.stack, self.key, inputs))
@@ -351,12 +351,13 @@ fn lacked(
     lacking: &RevertedFiles,
     had: &[EarlierInputs<'_>],
 ) -> Result<BTreeSet<StackIndex>, ChangeError> {
-    if lacking.files.is_empty() {
-        return Ok(BTreeSet::new());
-    }
     let (had, others): (Vec<_>, Vec<_>) = had.iter().partition(|it| it.may_have(lacking, digests));
     let others: Vec<StackIndex> = others.iter().map(|it| it.stack).collect();
-    let causes = causes_by(present, commit, &lacking.files, &others)?;
+    let causes = if lacking.files.is_empty() {
+        BTreeMap::new()
+    } else {
+        causes_by(present, commit, &lacking.files, &others)?
+    };
     let had = had.iter().map(|it| it.stack);
     Ok(had.chain(causes.into_keys()).collect())
 }

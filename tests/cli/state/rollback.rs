@@ -152,6 +152,66 @@ fn rollback_of_a_deletion_in_a_renamed_module_is_refused() {
     assert_eq!(apply(&author, "--match a").code(), 0);
 }
 
+/// Files of other stacks show nothing of where those of a stack are now.
+#[test]
+fn rollback_check_looks_at_the_files_of_the_stack_itself() {
+    let all = scene("");
+    let author = all.author();
+    author.git("checkout -q <first>");
+    author.git("mv a lan");
+    let moved = "moved {\n  from = \"/a\"\n  to   = \"/lan\"\n}\n";
+    author.write("moved.orch.hcl", moved);
+    // The same name and content, in another stack.
+    author.write("b/main.tf", "# 2\n");
+    let output = apply(&author, "--match lan");
+    assert_eq!(output.code(), 4, "{output}");
+    author.git("checkout -q b");
+    // A file at the earlier path, in a new stack.
+    author.write("a/main.tf", "# 3\n");
+    author.write("a/stack.tm", "stack {\n  id = \"new\"\n}\n");
+    author.write("lan/stack.tm", "stack {\n  id = \"old\"\n}\n");
+    let output = apply(&author, "--match lan");
+    assert_eq!(output.code(), 4, "{output}");
+}
+
+/// The later commit deleted a file, which the older one has under another name.
+#[test]
+fn rollback_of_a_deletion_of_a_renamed_file_is_refused() {
+    let all = Repositories::new();
+    let author = all.author();
+    author.write("state.orch.hcl", STATE);
+    author.write("a/main.tf", "# 1\n");
+    author.write("a/bucket.tf", "# A bucket\n");
+    author.commit("first", "");
+    assert_eq!(author.orch("state init").code(), 0);
+    author.git("rm -q a/bucket.tf");
+    author.commit("second", "");
+    assert_eq!(apply(&author, "--match a").code(), 0);
+    author.git("checkout -q <first>");
+    author.git("mv a/bucket.tf a/storage.tf");
+    author.commit("third", "");
+    let output = apply(&author, "--match a");
+    assert_eq!(output.code(), 4, "{output}");
+}
+
+/// The attempt at a branch failed. Its commit was merged without a new file that no stack has.
+#[test]
+fn rollback_check_ignores_new_files_that_were_dropped() {
+    let all = scene("");
+    let author = all.author();
+    author.git("checkout -qb work");
+    author.write("a/main.tf", "# 3\n");
+    author.write("notes.md", "");
+    author.commit("third", "");
+    let failed = author.orch("run -q -X --record --match a false");
+    assert_eq!(failed.code(), 1);
+    author.git("checkout -q main");
+    author.write("a/main.tf", "# 3\n");
+    author.commit("merged", "");
+    let output = apply(&author, "--match a");
+    assert_eq!(output.code(), 0, "{output}");
+}
+
 /// A branch was applied and then merged as one commit, which changed what `/a` never used.
 #[test]
 fn rollback_check_ignores_deleted_files_that_were_no_inputs() {

@@ -122,7 +122,7 @@ fn check(numbers: &[u32], counts: &mut BTreeMap<String, usize>) -> Result<(), St
     let mut dice = Dice(numbers.iter());
     let scene = Scene::new(&mut dice);
     let repository = Repository::new(&scene);
-    let Ok(model) = Model::new(&scene, &repository) else {
+    let Ok(model) = Model::new(&scene, &repository, &BTreeMap::new()) else {
         return Ok(());
     };
     for _ in 0..N_PLANS {

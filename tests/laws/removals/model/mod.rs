@@ -76,6 +76,8 @@ type Places = BTreeMap<usize, (Option<usize>, Option<usize>)>;
 pub(super) struct Ambiguous;
 
 pub(super) struct Model<'s> {
+    /// The earlier paths of stacks that have moved.
+    before: BTreeMap<usize, usize>,
     scene: &'s Scene,
     repository: &'s Repository,
     head: Snapshot,
@@ -157,6 +159,7 @@ impl<'s> Model<'s> {
     pub(super) fn new(
         scene: &'s Scene,
         repository: &'s Repository,
+        moves: &BTreeMap<usize, usize>,
     ) -> Result<Option<Self>, Ambiguous> {
         if scene
             .working
@@ -166,7 +169,10 @@ impl<'s> Model<'s> {
             return Ok(None);
         }
         let keys = pairs(&scene.working, &scene.record);
+        let mut before: BTreeMap<usize, usize> = moves.clone();
+        before.extend(keys.iter().filter(|(path, key)| path != key));
         let mut model = Model {
+            before,
             scene,
             repository,
             head: scene.commits[scene.head].snapshot,
@@ -322,17 +328,22 @@ impl<'s> Model<'s> {
         not_here.extend(differing(&self.head, &self.scene.working));
         not_here.retain(|name| of_commit.contains_key(name) || here.contains_key(name));
         let basename = |name: &str| name.rsplit('/').next().unwrap().to_owned();
-        // The directories where a file of this name and content is new.
-        let new_places = |name: &str, file: &File| {
-            let new = here.iter().filter(|(new, (_, it))| {
-                !of_commit.contains_key(*new)
-                    && basename(new) == basename(name)
-                    && it.text == file.text
-            });
-            new.map(|(_, (directory, _))| *directory)
+        // The new files with a content.
+        let copies = |file: &File| {
+            let new = here
+                .iter()
+                .filter(|(new, (_, it))| !of_commit.contains_key(*new) && it.text == file.text);
+            new.map(|(name, (directory, _))| (name.clone(), *directory))
                 .collect::<Vec<_>>()
         };
         let is_of_stack = |directory| nearest(&self.scene.working, directory) == Some(path);
+        let now = &PATHS[path][1..];
+        // Where a file of its earlier directory is now.
+        let place_now = |name: &str| {
+            let then = &PATHS[*self.before.get(&path).filter(|then| **then != path)?][1..];
+            let rest = name.strip_prefix(then)?.strip_prefix('/')?;
+            Some(format!("{now}/{rest}"))
+        };
         let newest = common.iter().filter(is_newest);
         let answers = newest.map(|&parting| {
             let before = files(self.snapshot(parting));
@@ -340,14 +351,26 @@ impl<'s> Model<'s> {
             is_dirty
                 || changed.iter().any(|name| match of_commit.get(name) {
                     Some((directory, file)) => {
+                        let copies = copies(file).into_iter();
+                        let mut copies = copies.filter(|(it, _)| {
+                            !here.contains_key(name) && basename(it) == basename(name)
+                        });
+                        let is_copied = match place_now(name) {
+                            Some(now) => copies.any(|(it, _)| it == now),
+                            None => copies.any(|(_, it)| is_at_or_below(it, path)),
+                        };
+                        let is_there = here.values().any(|(it, _)| is_at_or_below(*it, *directory));
+                        let may_be_renamed = before.contains_key(name) || !is_there;
+                        let is_missing = !here.contains_key(name) && may_be_renamed;
+                        let is_moved = place_now(name).is_some();
                         not_here.contains(name)
-                            && (is_of_stack(*directory)
-                                || !here.contains_key(name) && new_places(name, file).is_empty())
+                            && (is_of_stack(*directory) || !is_copied && (is_missing || is_moved))
                     }
                     None if not_here.contains(name) => is_of_stack(before[name].0),
                     None => {
-                        let places = new_places(name, &before[name].1);
-                        places.into_iter().any(is_of_stack)
+                        let copies = copies(&before[name].1);
+                        copies.into_iter().any(|(_, it)| is_of_stack(it))
+                            || place_now(name).is_some_and(|now| here.contains_key(&now))
                     }
                 })
         });
@@ -445,7 +468,7 @@ impl<'s> Model<'s> {
             record: self.amended(&moves),
             ..self.scene.clone()
         };
-        let Some(model) = Model::new(&scene, self.repository)? else {
+        let Some(model) = Model::new(&scene, self.repository, &moves)? else {
             return Ok(Err(3));
         };
         previous.extend(
