@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tracing::info;
 
-use crate::change::MissingStack;
 pub use crate::change::StatusKind;
 use crate::context::{ChangeQuery, Context};
 use crate::error::{Error, Result};
@@ -262,7 +261,7 @@ impl Context {
     pub fn check_named(
         &self,
         named: Option<&NamedStacks>,
-        missing: &BTreeMap<String, MissingStack>,
+        is_recorded: impl Fn(&str) -> bool,
     ) -> Result<()> {
         let Some(NamedStacks {
             source,
@@ -272,9 +271,7 @@ impl Context {
         else {
             return Ok(());
         };
-        let paths = paths
-            .iter()
-            .filter(|(path, _)| !missing.contains_key(*path));
+        let paths = paths.iter().filter(|(path, _)| !is_recorded(path));
         let mut bad: Vec<(usize, &str)> = paths.map(|(path, line)| (*line, &**path)).collect();
         bad.sort_unstable();
         self.refuse_lines(source, &bad)

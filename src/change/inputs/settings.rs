@@ -72,6 +72,8 @@ impl<'s, 'a> Settings<'s, 'a> {
         }
         if let Some(loaded) = loaded {
             values.push(loaded);
+            // Unknown arguments of the tool may overrule it.
+            values.extend(passed.into_iter().filter(Option::is_none));
         } else {
             // The tool may also run without this environment.
             values.extend(self.environment(name));

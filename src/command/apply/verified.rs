@@ -345,7 +345,8 @@ impl Apply<'_> {
             origin: RunOrigin {
                 purpose: Purpose::Plan,
                 base: None,
-                is_recorded: true,
+                // A job reads beside others, which may read the same.
+                is_recorded: self.part.is_none(),
             },
         };
         let generations = Arc::new(self.generations(context));

@@ -316,7 +316,8 @@ impl Planning<'_> {
     ) -> Option<Document> {
         let (context, entries) = (self.context, self.entries());
         let places = context.places(subjects, &entries, asked);
-        let moves = context.moved_by_backend(&places, &entries, recorded);
+        let stacks = subjects.all.iter().map(|subject| subject.stack).collect();
+        let moves = context.moves_of(&stacks, &places, &entries, recorded);
         context.rekeyed(&recorded.document, &moves)
     }
 

@@ -20,7 +20,6 @@ use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::state::UsedDigests;
-use crate::selection::select::Selection;
 use crate::state::document::{Document, Entry};
 
 const MAX_WARNINGS: usize = 10;
@@ -183,25 +182,34 @@ impl Context {
         places
     }
 
-    /// Returns the selected stacks that have moved, as far as the backends in the drivers' blocks show
-    /// that, each with its key in the state.
+    /// Returns which of some stacks have moved, as far as that is known before tools are asked.
     pub(super) fn configured_moves(
         &self,
+        stacks: &BTreeSet<StackIndex>,
         recorded: &RecordedState,
-        selection: &Selection,
+    ) -> BTreeMap<StackIndex, String> {
+        let entries = self.entries_of(&recorded.document);
+        self.moves_of(stacks, &recorded_places(&entries), &entries, recorded)
+    }
+
+    /// Returns which of some stacks have moved, each with its key in the state, given the backends that
+    /// are known. Those in the blocks of drivers count too: another stack may have the same backend.
+    pub(super) fn moves_of(
+        &self,
+        stacks: &BTreeSet<StackIndex>,
+        places: &BTreeMap<StackIndex, StackBackend>,
+        entries: &Entries<'_>,
+        recorded: &RecordedState,
     ) -> BTreeMap<StackIndex, String> {
         let RecordedState { document, statuses } = recorded;
         let backend = |key: &String| document.stacks.get(key)?.backend.as_ref();
         if !statuses.missing.keys().any(|key| backend(key).is_some()) {
             return BTreeMap::new();
         }
-        let entries = self.entries_of(document);
-        let mut places = recorded_places(&entries);
-        let mut configured = self.with_configured(&places, document);
-        for stack in selection.stacks() {
-            places.extend(configured.remove_entry(&stack));
-        }
-        self.moved_by_backend(&places, &entries, recorded)
+        let places = self.with_configured(places, document);
+        let mut moves = self.moved_by_backend(&places, entries, recorded);
+        moves.retain(|stack, _| stacks.contains(stack));
+        moves
     }
 
     /// Returns moved stacks, each with its key in the state. Such a stack is unrecorded and has the

@@ -28,6 +28,14 @@ pub struct RecordedState {
     pub statuses: StackStatuses,
 }
 
+impl RecordedState {
+    /// Returns whether a key is that of a recorded stack which this commit lacks, or has elsewhere.
+    pub fn lacks(&self, key: &str) -> bool {
+        let mut renamed = self.document.renamed();
+        self.statuses.missing.contains_key(key) || renamed.any(|(_, as_read)| as_read == key)
+    }
+}
+
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct StackToPlan<'p> {
     pub(super) stack: StackIndex,
@@ -188,7 +196,7 @@ impl Context {
             return Ok(Some(recorded));
         }
         // Before tools are asked, only drivers with a `backend` show that a stack has moved.
-        let moves = self.configured_moves(&recorded, selection);
+        let moves = self.configured_moves(&selection.stacks().collect(), &recorded);
         Ok(Some(match self.rekeyed(&recorded.document, &moves) {
             Some(document) => self.compared_with(recorded.statuses.base.address, document)?,
             None => recorded,

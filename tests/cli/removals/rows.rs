@@ -242,6 +242,9 @@ fn removal_detects_no_move_to_two_stacks() {
             .any(|it| it.starts_with("/net blocked: it has the same backend as /")),
         "{plan:?}"
     );
+    // Alone, neither is taken for it.
+    let plan = planned(&repository, "--match x");
+    assert!(plan.iter().all(|it| !it.contains("= /net")), "{plan:?}");
     leaves_blocked(&repository, &format!("apply {APPROVED}"));
     assert!(!acts(&repository).contains(&"destroy /net".to_owned()));
     assert!(world(&repository).contains(&"net".to_owned()));

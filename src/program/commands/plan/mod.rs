@@ -312,7 +312,8 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
             .as_ref()
             .map_or(&nothing, |it| &it.statuses.missing);
         context.warn_of_unmatched_filters(&query, missing);
-        context.check_named(query.named.as_ref(), missing)?;
+        let is_recorded = |key: &str| recorded.as_ref().is_some_and(|it| it.lacks(key));
+        context.check_named(query.named.as_ref(), is_recorded)?;
     }
     let removals = context.removals(&of_planner, &query, recorded.as_ref());
     if removals.all.is_empty() {

@@ -456,7 +456,9 @@ impl<'s> Model<'s> {
             .copied()
             .filter(|&path| self.is_selected(path, request))
             .collect();
-        let moves = self.moved_by_backend(&self.places(&selected));
+        // A stack that is not planned may have the same backend.
+        let mut moves = self.moved_by_backend(&self.places(&tree.iter().copied().collect()));
+        moves.retain(|path, _| selected.contains(path));
         // It has become another stack, even if that was at its path.
         let by_id = self.keys.iter().filter(|(path, key)| path != key);
         let mut previous: BTreeMap<usize, usize> = by_id.map(|(path, key)| (*path, *key)).collect();
