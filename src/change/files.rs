@@ -32,11 +32,16 @@ impl ChangedFiles {
         ChangedFiles { same, ..self }
     }
 
+    /// Returns whether a file is a configuration file with the same canonical text as at the base.
+    pub(super) fn is_unchanged(&self, path: &ProjectPath) -> bool {
+        self.same.contains(path)
+    }
+
     /// Splits off the configuration files with the same canonical text as at the base, which count only where
     /// a file counts by its bytes.
     pub(super) fn split_unchanged(&self) -> (Self, Self) {
         let files = self.clone().with_unchanged(BTreeSet::new());
-        files.partition(|file| !self.same.contains(&file.path))
+        files.partition(|file| !self.is_unchanged(&file.path))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &ChangedFile> {

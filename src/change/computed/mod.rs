@@ -206,7 +206,9 @@ fn declaration<'f>(
     let mut below = files.below(stack);
     let own = below.find(|file| {
         let is_here = file.path.parent().as_ref() == Some(stack);
-        is_here && is_configuration(file.path.basename().as_ref())
+        is_here
+            && is_configuration(file.path.basename().as_ref())
+            && !files.is_unchanged(&file.path)
     });
     let around = || {
         let mut directories = std::iter::once(stack.as_str())

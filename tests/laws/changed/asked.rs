@@ -128,6 +128,8 @@ pub(super) struct Expected {
     pub(super) files: BTreeMap<String, &'static str>,
     /// The configuration files that differ and say the same.
     pub(super) same: Paths,
+    /// What was a link and is none any more.
+    pub(super) earlier_links: Paths,
     /// The stacks that changed, each with the files that it owns and those that it depends on.
     pub(super) changed: BTreeMap<String, BTreeSet<(&'static str, String)>>,
     pub(super) removed: Paths,
@@ -138,11 +140,29 @@ impl Expected {
         let tree = Tree(&repository.working);
         let base = &repository.commits[base].files;
         let files = changed_files(repository, base, switches);
+        let was_link = |file: &&String| {
+            let change = first_change(repository, base, file);
+            let is_link = |file: Option<&File>| file.is_some_and(|it| it.link().is_some());
+            change.is_some_and(|(before, after)| is_link(before) && !is_link(after))
+        };
+        let earlier_links = files.keys().filter(was_link).cloned().collect::<Paths>();
         let mut counted = files.clone();
         counted.retain(|file, _| !tree.is_ignored(file));
         let counted_tree = counted_tree(repository, switches);
         let mut same: Paths = counted.keys().cloned().collect();
-        same.retain(|file| says_the_same(file, base, &counted_tree));
+        // That git tells of a file counts, even if it is gone from the working tree.
+        let is_known = |file: &String| {
+            let left = first_change(repository, base, file).and_then(|(_, left)| left);
+            counted_tree.contains_key(file) || left.is_none()
+        };
+        // `orch` reads the working tree without hidden directories, or HEAD.
+        let is_read = |file: &String| {
+            let here = repository.working.get(file);
+            counted_tree.get(file) != here || here.is_none() || !tree.is_hidden(parent(file))
+        };
+        same.retain(|file| {
+            is_known(file) && is_read(file) && says_the_same(file, base, &counted_tree)
+        });
         let mut changed: BTreeMap<String, BTreeSet<_>> = BTreeMap::new();
         for file in counted.keys().filter(|file| !same.contains(*file)) {
             for owner in tree.owner(file).iter().flat_map(|it| tree.declared(it)) {
@@ -154,7 +174,9 @@ impl Expected {
         }
         for (stack, inputs) in tree.inputs().unwrap_or_default() {
             for Input { rule, what } in inputs {
-                let taken = counted.keys().filter(|file| what.takes(file));
+                let taken = counted
+                    .keys()
+                    .filter(|file| what.takes(file, earlier_links.contains(*file)));
                 for file in taken.filter(|file| rule != "import" || !same.contains(*file)) {
                     changed
                         .entry(stack.clone())
@@ -180,6 +202,7 @@ impl Expected {
         Expected {
             files,
             same,
+            earlier_links,
             changed,
             removed,
         }
@@ -196,11 +219,32 @@ fn says_the_same(file: &str, base: &Snapshot, now: &Snapshot) -> bool {
         None => Some(Configuration::default()),
         Some(file) => file.meaning(),
     };
-    let is_read = !now.contains_key(file) || !Tree(now).is_hidden(parent(file));
     let (Some(then), Some(here)) = (meaning(base), meaning(now)) else {
         return false;
     };
-    is_read && then == here
+    is_configuration(file) && then == here
+}
+
+/// Returns whether `orch` reads a file as configuration, judged by its name.
+fn is_configuration(file: &str) -> bool {
+    [".tm", ".tm.hcl", ".orch.hcl"]
+        .iter()
+        .any(|ending| file.ends_with(ending))
+}
+
+/// What the first change of a file since the base found, and what it left.
+fn first_change<'r>(
+    repository: &'r Repository,
+    base: &'r Snapshot,
+    path: &str,
+) -> Option<(Option<&'r File>, Option<&'r File>)> {
+    let head = &repository.commits[repository.head()].files;
+    let stages = [base, head, &repository.index, &repository.working].map(|it| it.get(path));
+    let mut steps = stages.windows(2).map(|pair| (pair[0], pair[1]));
+    steps.find(|step| match step {
+        (Some(before), Some(after)) => before.differs(after),
+        (before, after) => before.is_some() || after.is_some(),
+    })
 }
 
 /// Returns the files as they would be without some changes since the base.
@@ -300,7 +344,7 @@ pub(super) fn check_reasons(
             return Err(told("not the state"));
         }
         let via = reason["via"].as_array().unwrap();
-        check_way(&stack, via, file, repository).map_err(|problem| told(&problem))?;
+        check_way(&stack, via, file, expected, repository).map_err(|problem| told(&problem))?;
     }
     Ok(())
 }
@@ -310,6 +354,7 @@ fn check_way(
     stack: &str,
     via: &[Value],
     file: &str,
+    expected: &Expected,
     repository: &Repository,
 ) -> Result<(), String> {
     let tree = Tree(&repository.working);
@@ -403,10 +448,8 @@ fn check_way(
             }
         }
     }
-    let is_there = match via {
-        [] => true,
-        _ => whats.iter().any(|what| what.takes(file)),
-    };
+    let was_link = expected.earlier_links.contains(file);
+    let is_there = via.is_empty() || whats.iter().any(|what| what.takes(file, was_link));
     is_there
         .then_some(())
         .ok_or_else(|| "the way leads elsewhere".to_owned())

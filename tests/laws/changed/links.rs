@@ -20,7 +20,9 @@ pub(super) enum What {
 }
 
 impl What {
-    pub(super) fn takes(&self, file: &str) -> bool {
+    /// Returns whether it takes in a file that has changed. Patterns also take in what a link may have led to that is
+    /// no link any more.
+    pub(super) fn takes(&self, file: &str, was_link: bool) -> bool {
         match self {
             What::Place(place) => is_at_or_below(file, place) || is_at_or_below(place, file),
             What::Above(place) => is_at_or_below(place, file),
@@ -28,9 +30,17 @@ impl What {
                 directory,
                 name,
                 pattern,
-            } => below(file, directory).is_some_and(|rest| matches(pattern, &join(name, rest))),
+            } => below(file, directory).is_some_and(|rest| {
+                let name = join(name, rest);
+                matches(pattern, &name) || was_link && reaches_below(pattern, &name)
+            }),
         }
     }
+}
+
+/// Returns whether a pattern could match something below a name.
+fn reaches_below(pattern: &str, name: &str) -> bool {
+    pattern.contains("**") || pattern.split('/').count() > name.split('/').count()
 }
 
 /// The way to a place: the links on it, and where it ends, free of links.
@@ -149,10 +159,10 @@ impl Tree<'_> {
             for link in self.links(&directory) {
                 let rest = below(link, &directory).expect("it lies there");
                 let name = join(&name, rest);
-                let is_deeper =
-                    pattern.contains("**") || pattern.split('/').count() > name.split('/').count();
                 let is_match = matches(&pattern, &name);
-                if !is_match && !is_deeper || seen.contains(&(link, name.clone())) {
+                if !is_match && !reaches_below(&pattern, &name)
+                    || seen.contains(&(link, name.clone()))
+                {
                     continue;
                 }
                 seen.push((link, name.clone()));

@@ -70,7 +70,11 @@ fn changed_files(expected: &Expected, repository: &Repository) -> ChangedFiles {
     let counted = counted.filter(|(file, _)| !tree.is_ignored(file));
     let files = counted.map(|(file, state)| ChangedFile {
         path: ProjectPath::root().resolve(file).unwrap(),
-        change: FileChange::Modified,
+        change: if expected.earlier_links.contains(file) {
+            FileChange::DeletedLink
+        } else {
+            FileChange::Modified
+        },
         state: match *state {
             "committed" => FileState::Committed,
             "uncommitted" => FileState::Uncommitted,

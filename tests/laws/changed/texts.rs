@@ -179,7 +179,7 @@ impl File {
                 let mut modules = serde_json::Map::new();
                 let mut reads = serde_json::Map::new();
                 for (n, item) in items.iter().enumerate() {
-                    let name = format!("n{n}");
+                    let name = item.name(n);
                     match item {
                         Item::Module(source) => {
                             modules.insert(name, serde_json::json!({ "source": source }));
@@ -271,19 +271,33 @@ impl StackBlock {
 }
 
 impl Item {
+    /// Modules of one name would not be valid, so it has what they call.
+    fn name(&self, n: usize) -> String {
+        let called = match self {
+            Item::Module(source) => source.clone(),
+            Item::Calling(source, value) => format!("{source}-{value}"),
+            _ => String::new(),
+        };
+        let is_kept = |it: char| it.is_ascii_alphanumeric() || it == '-';
+        format!("n{n}{}", called.replace(|it| !is_kept(it), "_"))
+    }
+
     /// Always four lines, of which the second is the one that is reported.
     fn render(&self, n: usize) -> String {
+        let name = self.name(n);
         match self {
             Item::Module(source) => {
                 let source = quoted(source);
-                format!("module \"n{n}\" {{\n  source = {source}\n}}\n\n")
+                format!("module \"{name}\" {{\n  source = {source}\n}}\n\n")
             }
             Item::Calling(source, value) => {
                 let source = quoted(source);
-                format!("module \"n{n}\" {{\n  source = {source}\n  {VARIABLE} = \"{value}\"\n}}\n")
+                format!(
+                    "module \"{name}\" {{\n  source = {source}\n  {VARIABLE} = \"{value}\"\n}}\n"
+                )
             }
             _ => format!(
-                "locals {{\n  n{n} = upper(\"${{{}}}\")\n}}\n\n",
+                "locals {{\n  {name} = upper(\"${{{}}}\")\n}}\n\n",
                 self.call()
             ),
         }

@@ -196,6 +196,8 @@ fn changed_names_a_deleted_skip_file() {
     sandbox.write("/x/.tmskip", "");
     let repository = Repository::of(sandbox);
     repository.remove("/x/.tmskip");
+    // That file says the same as before.
+    repository.write("/x/a/stack.tm", "stack {} # the same\n");
     let output = repository.orch("list --changed --base base --format json");
     let reason = &output.json()["stacks"][0]["reasons"][0];
     assert_snapshot!(format!("{reason:#}"), @r#"
@@ -225,6 +227,7 @@ fn changed_names_a_deleted_skip_file() {
       /x/.tmskip, which hid the stack at the base
         changed: x/.tmskip (uncommitted, deleted)
       /x/a, its own directory
+        differs, but does not count: x/a/stack.tm (uncommitted), only in comments, layout or settings that are no inputs
 
     nothing runs before it
 
