@@ -90,7 +90,8 @@ impl Apply<'_> {
         Ok(())
     }
 
-    pub fn look(&self) -> Result<WorkLeft> {
+    /// Returns what a worker can do next. It does not start the operations that have failed for it again.
+    pub fn look(&self, failed: &BTreeSet<usize>) -> Result<WorkLeft> {
         let mut verified = self.verify(None, None)?;
         let Some(Glance {
             open,
@@ -100,8 +101,8 @@ impl Apply<'_> {
         else {
             return Ok(WorkLeft::default());
         };
-        let is_waiting =
-            open.is_empty() && is_any_left && !alive(&mut verified, running)?.is_empty();
+        let has_none = open.iter().all(|operation| failed.contains(operation));
+        let is_waiting = has_none && is_any_left && !alive(&mut verified, running)?.is_empty();
         self.end(verified);
         Ok(WorkLeft { open, is_waiting })
     }

@@ -228,7 +228,7 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
         let apply = &jobs.apply;
         return apply.with(|parts| {
             let start = |job: &OrderedJob| parts.apply(&jobs.part(Some(job)));
-            let status = share(|| parts.look(&all), start);
+            let status = share(|failed| parts.look(&all, failed), start);
             let completed = parts.complete(&all);
             let status = status?;
             completed?;
@@ -244,7 +244,7 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
         )
         .hint("export jobs instead of workers, or add `--record` to `orch export`"));
     }
-    let status = share(|| jobs.look(recorded), |job| jobs.run(job));
+    let status = share(|_| jobs.look(recorded), |job| jobs.run(job));
     let completed = jobs.complete();
     let status = status?;
     completed?;
@@ -292,7 +292,7 @@ fn worse_status(a: ExitStatus, b: ExitStatus) -> ExitStatus {
 
 /// Starts the next turn until none is left, each once. Returns the worst exit status.
 fn share(
-    look: impl Fn() -> Result<WorkLeft>,
+    look: impl Fn(&BTreeSet<usize>) -> Result<WorkLeft>,
     start: impl Fn(&OrderedJob) -> Result<ExitStatus>,
 ) -> Result<ExitStatus> {
     // Workers that look at the same time should choose differently.
@@ -302,7 +302,7 @@ fn share(
     let mut worst = ExitStatus::Success;
     let mut failed = BTreeSet::new();
     loop {
-        let mut left = look()?;
+        let mut left = look(&failed)?;
         left.open.retain(|turn| !failed.contains(turn));
         let Some(turn) = chosen(&left.open, number) else {
             if !left.is_waiting {
@@ -322,7 +322,7 @@ fn share(
             Ok(status) => return Ok(status),
             Err(error) => {
                 // Another worker may have taken it.
-                if look()?.open.contains(&turn) {
+                if look(&failed)?.open.contains(&turn) {
                     return Err(error);
                 }
             }

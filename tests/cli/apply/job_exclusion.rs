@@ -279,3 +279,22 @@ fn finish_is_refused_while_a_job_runs_that_no_state_knows() {
     done(&repository, &job(&repository, "order.json", "/b"));
     done(&repository, finish);
 }
+
+#[test]
+fn finish_names_the_way_out_if_a_job_may_be_running() {
+    let repository = project();
+    begin(&repository, &job(&repository, "order.json", "/a"), "a").kill();
+    set(&repository, "go-a");
+    let runs = fs::read_dir(repository.path("/.orch/runs")).unwrap();
+    let folder = runs.map(|run| run.unwrap().path()).next().unwrap();
+    let journal = folder.join("journal.jsonl");
+    fs::remove_file(&journal).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &journal).unwrap();
+    let finish = "finish --work-order order.json";
+    let refused = fails(&repository, finish, 4, "may still be in progress");
+    let folder = folder.strip_prefix(repository.path("/")).unwrap();
+    let remove = format!("remove `{}` if that run has ended", folder.display());
+    assert!(refused.contains(&remove), "{refused}");
+    fs::remove_dir_all(repository.path("/").join(folder)).unwrap();
+    assert_eq!(repository.orch(finish).code(), 1);
+}

@@ -4,6 +4,7 @@ mod terminal;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -398,9 +399,9 @@ impl PartsOfFile<'_> {
         Ok(apply.complete_jobs(&part.job.code, &succeeded)?)
     }
 
-    /// Returns what a worker can do next.
-    pub(super) fn look(&self, part: &PlanPart) -> Result<WorkLeft> {
-        Ok(self.whole.of_part(part, &self.kept).look()?)
+    /// Returns what a worker can do next, after operations that have failed for it.
+    pub(super) fn look(&self, part: &PlanPart, failed: &BTreeSet<usize>) -> Result<WorkLeft> {
+        Ok(self.whole.of_part(part, &self.kept).look(failed)?)
     }
 
     /// Frees the lock of the work order after its jobs. `part` is that of `orch finish`.
