@@ -17,16 +17,25 @@ orch {
 
 const DOCUMENT: &str = ".orch/state/default.json";
 
-/// An author has applied the commit "first", and a project is a clone of that. Then the author has changed
-/// and applied `/a` in the commit "second".
-fn scene(options: &str) -> Repositories {
+/// An author has committed files as "first", beside the configuration of the state.
+fn first(files: &[(&str, &str)]) -> Repositories {
     let all = Repositories::new();
     let author = all.author();
     author.write("state.orch.hcl", STATE);
-    author.write("a/main.tf", "# 1\n");
+    for (path, text) in files {
+        author.write(path, text);
+    }
     author.commit("first", "");
-    author.git("remote add origin $URL");
     assert_eq!(author.orch("state init").code(), 0);
+    all
+}
+
+/// An author has applied the commit "first", and a project is a clone of that. Then the author has changed
+/// and applied `/a` in the commit "second".
+fn scene(options: &str) -> Repositories {
+    let all = first(&[("a/main.tf", "# 1\n")]);
+    let author = all.author();
+    author.git("remote add origin $URL");
     all.clone(options);
     author.git("fetch -q origin");
     assert_eq!(apply(&author, "").code(), 0);
@@ -105,14 +114,9 @@ fn rollback_of_a_renamed_stack_or_input_is_refused() {
         let why = if is_committed { lacks } else { behind };
         assert!(output.stderr.contains(why), "{output}");
     }
-    let all = Repositories::new();
-    let author = all.author();
-    author.write("state.orch.hcl", STATE);
     let reads = |file: &str| format!("locals {{\n  x = file(\"${{path.module}}/../{file}\")\n}}\n");
-    author.write("a/main.tf", &reads("mod/m.txt"));
-    author.write("mod/m.txt", "1\n");
-    author.commit("first", "");
-    assert_eq!(author.orch("state init").code(), 0);
+    let all = first(&[("a/main.tf", &reads("mod/m.txt")), ("mod/m.txt", "1\n")]);
+    let author = all.author();
     assert_eq!(apply(&author, "").code(), 0);
     author.write("mod/m.txt", "2\n");
     author.commit("second", "");
@@ -131,15 +135,13 @@ fn rollback_of_a_renamed_stack_or_input_is_refused() {
 /// The later commit deleted a file, which the older one has under another path.
 #[test]
 fn rollback_of_a_deletion_in_a_renamed_module_is_refused() {
-    let all = Repositories::new();
-    let author = all.author();
-    author.write("state.orch.hcl", STATE);
     let calls = |module: &str| format!("module \"m\" {{\n  source = \"../{module}\"\n}}\n");
-    author.write("a/main.tf", &calls("mod"));
-    author.write("mod/main.tf", "# 1\n");
-    author.write("mod/bucket.tf", "# A bucket\n");
-    author.commit("first", "");
-    assert_eq!(author.orch("state init").code(), 0);
+    let all = first(&[
+        ("a/main.tf", &calls("mod")),
+        ("mod/main.tf", "# 1\n"),
+        ("mod/bucket.tf", "# A bucket\n"),
+    ]);
+    let author = all.author();
     author.git("rm -q mod/bucket.tf");
     author.commit("second", "");
     assert_eq!(apply(&author, "--match a").code(), 0);
@@ -177,13 +179,8 @@ fn rollback_check_looks_at_the_files_of_the_stack_itself() {
 /// The later commit deleted a file, which the older one has under another name.
 #[test]
 fn rollback_of_a_deletion_of_a_renamed_file_is_refused() {
-    let all = Repositories::new();
+    let all = first(&[("a/main.tf", "# 1\n"), ("a/bucket.tf", "# A bucket\n")]);
     let author = all.author();
-    author.write("state.orch.hcl", STATE);
-    author.write("a/main.tf", "# 1\n");
-    author.write("a/bucket.tf", "# A bucket\n");
-    author.commit("first", "");
-    assert_eq!(author.orch("state init").code(), 0);
     author.git("rm -q a/bucket.tf");
     author.commit("second", "");
     assert_eq!(apply(&author, "--match a").code(), 0);
@@ -215,14 +212,12 @@ fn rollback_check_ignores_new_files_that_were_dropped() {
 /// A branch was applied and then merged as one commit, which changed what `/a` never used.
 #[test]
 fn rollback_check_ignores_deleted_files_that_were_no_inputs() {
-    let all = Repositories::new();
+    let all = first(&[
+        ("a/main.tf", "module \"m\" {\n  source = \"../mod\"\n}\n"),
+        ("mod/main.tf", "# 1\n"),
+        ("unused/main.tf", "# 1\n"),
+    ]);
     let author = all.author();
-    author.write("state.orch.hcl", STATE);
-    author.write("a/main.tf", "module \"m\" {\n  source = \"../mod\"\n}\n");
-    author.write("mod/main.tf", "# 1\n");
-    author.write("unused/main.tf", "# 1\n");
-    author.commit("first", "");
-    assert_eq!(author.orch("state init").code(), 0);
     author.git("checkout -qb work");
     author.write("unused/main.tf", "# 2\n");
     author.commit("second", "");
