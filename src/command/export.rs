@@ -349,7 +349,7 @@ impl Context {
         are_durations_known: bool,
         can_share: bool,
     ) {
-        // Jobs may take 30% longer than workers before the user is told.
+        // A difference of up to 30% is not worth a note.
         if graph.takes <= graph.with_workers * 13 / 10 {
             return;
         }
