@@ -13,6 +13,7 @@ use super::trigger;
 use super::uncounted::IgnoreEntries;
 use crate::git::{ChangedFile, CommitId, FileChange, FileState, GitError};
 use crate::git::{RecordedFile, RecordedMode, Repository};
+use crate::on_disk::if_there;
 use crate::path::{ProjectPath, StackPath};
 use crate::pattern::FilePattern;
 use crate::project::discover::is_configuration;
@@ -216,10 +217,12 @@ impl<'d> EarlierInputs<'d> {
                 Some(now) => !file.copies.contains(&now),
                 None => is_above(&file.path),
             };
+            let may_exist = |now: ProjectPath| {
+                let found = if_there(now.to_host(self.root).symlink_metadata());
+                !matches!(found, Ok(None))
+            };
             let mut returned = deleted.iter().filter_map(place_now);
-            if changed.iter().any(is_reverted)
-                || returned.any(|now| now.to_host(self.root).symlink_metadata().is_ok())
-            {
+            if changed.iter().any(is_reverted) || returned.any(may_exist) {
                 return true;
             }
         }

@@ -304,7 +304,7 @@ fn complete_answer(
 ) -> Result<DriverAnswer, NoAnswer> {
     if let Some(tool) = driver.tool {
         let shown = open_shown(folder)?;
-        let has_plan = folder.join(PLAN_FILE).exists();
+        let has_plan = if_there(folder.join(PLAN_FILE).metadata())?.is_some();
         return match read_plan(shown, kind, has_changes) {
             Err(BadPlan::Malformed { .. }) if tool == Tool::Terragrunt && !has_plan => {
                 Err(NoAnswer::Excluded)

@@ -573,7 +573,7 @@ pub fn run_folder(root: &Path, id: &str) -> PathBuf {
 /// Removes a run of this process, unless it has left something to recover.
 pub fn remove_run(root: &Path, id: &str) {
     let folder = run_folder(root, id);
-    if !folder.join(LocalCopy::FILE).exists() {
+    if let Ok(None) = if_there(folder.join(LocalCopy::FILE).symlink_metadata()) {
         // A leftover one does no harm.
         _ = fs::remove_dir_all(folder);
     }
