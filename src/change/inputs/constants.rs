@@ -12,13 +12,17 @@ use crate::language::evaluate::{
     Budget, Call, EvalResult, EvalValue, NamePath, Namespaces, evaluate_within,
 };
 use crate::language::function::{self, FunctionContext};
-use crate::language::syntax::{Body, Expr};
+use crate::language::syntax::{Body, Expr, ExprKind, TemplatePart, TraversalStepKind};
 use crate::language::value::Value;
 use crate::path::ProjectPath;
+use crate::pattern::FilePattern;
 use crate::source::Span;
 
 /// The maximum number of combinations of variables for one path.
 const MAX_COMBINATIONS: usize = 256;
+
+/// How deep templates and locals may nest of which only an end is constant.
+const MAX_NESTED: usize = 32;
 
 /// Represents `path.module` in a value. No path contains this character.
 const MODULE: &str = "\u{1}module";
@@ -41,6 +45,13 @@ pub(super) struct Constants<'b> {
 
 /// The possible values of a variable; `None` is a value that cannot be determined.
 pub(super) type PossibleValues = Arc<[Option<Value>]>;
+
+/// An end of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    First,
+    Last,
+}
 
 /// The current value of a variable.
 struct Choice {
@@ -76,6 +87,73 @@ impl<'b> Constants<'b> {
     /// Returns the text of an expression, if it is constant.
     pub(super) fn text(&self, expr: &Expr) -> Option<String> {
         self.value(expr)?.as_str().map(str::to_owned)
+    }
+
+    /// Returns the directory around a path of which only the beginning is constant; `None` if that names none.
+    pub(super) fn directory(&self, path: &Expr) -> Option<String> {
+        let (beginning, _) = self.end(path, End::First, MAX_NESTED);
+        let (directory, _) = beginning.rsplit_once('/')?;
+        (!directory.is_empty()).then(|| directory.to_owned())
+    }
+
+    /// Returns a pattern for the files that such a path may name in its directory.
+    pub(super) fn names(&self, path: &Expr) -> String {
+        let (end, _) = self.end(path, End::Last, MAX_NESTED);
+        let is_literal = !FilePattern::is_pattern(&end) && !end.contains(['\\', '\u{1}']);
+        match end.rsplit_once('/') {
+            Some((_, name)) if is_literal && !name.is_empty() => format!("**/{name}"),
+            None if is_literal && !end.is_empty() => format!("**/*{end}"),
+            _ => "**".to_owned(),
+        }
+    }
+
+    /// Returns what is constant of a text at one end, and whether that is all of it.
+    fn end(&self, expr: &Expr, end: End, depth: usize) -> (String, bool) {
+        if let Some(text) = self.text(expr) {
+            return (text, true);
+        }
+        let mut known = String::new();
+        if depth == 0 {
+            return (known, false);
+        }
+        if let ExprKind::Template(parts) = &expr.kind {
+            let n_parts = parts.len();
+            for number in 0..n_parts {
+                let part = match end {
+                    End::First => &parts[number],
+                    End::Last => &parts[n_parts - 1 - number],
+                };
+                let (text, is_all) = match part {
+                    TemplatePart::Literal(text) => (text.to_string(), true),
+                    TemplatePart::Interpolation(part) => self.end(part, end, depth - 1),
+                    TemplatePart::If { .. } | TemplatePart::For { .. } => (String::new(), false),
+                };
+                match end {
+                    End::First => known += &text,
+                    End::Last => known.insert_str(0, &text),
+                }
+                if !is_all {
+                    break;
+                }
+            }
+        } else if let Some(definition) = self.definition(expr) {
+            return self.end(definition, end, depth - 1);
+        }
+        (known, false)
+    }
+
+    /// Returns the definition of a local, if an expression only names one.
+    fn definition(&self, expr: &Expr) -> Option<&'b Expr> {
+        let ExprKind::Traversal(base, steps) = &expr.kind else {
+            return None;
+        };
+        match (&base.kind, &**steps) {
+            (ExprKind::Variable(local), [step]) if &**local == "local" => match &step.kind {
+                TraversalStepKind::Attribute(name) => self.locals.get(&**name).copied(),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Evaluates something for each combination of the variables that it uses. `None` replaces the combinations
@@ -319,6 +397,54 @@ mod tests {
             "n elsewhere",
         ];
         assert_eq!(paths.collect::<Vec<String>>(), expected);
+    }
+
+    #[test]
+    fn a_path_with_a_known_beginning_has_a_directory_and_a_pattern() {
+        let text = r#"
+            locals {
+              conf  = "../conf/${each.key}"
+              self  = local.again
+              again = local.self
+            }
+            a = "${path.root}/../a/${var.x}.json"
+            b = "${local.conf}/b.json"
+            c = "c/${var.x}/${upper("d")}-${1}/"
+            d = "d/${var.x}${path.module}"
+            e = "e/${var.x}/[f]"
+            f = local.self
+            g = "/${var.x}"
+            h = "${var.x}/h"
+            i = "i-${var.x}"
+            j = "j/%{ if var.x }k%{ endif }.yml"
+        "#;
+        let body = parse_whole(FileId::UNPLACED, text).unwrap();
+        let files = [body.clone()];
+        let unknown = |_: &str| -> PossibleValues { [None].into() };
+        let constants = Constants::new(&files, &unknown);
+        let found = body.attributes.iter().map(|attribute| {
+            let name = &attribute.name.text;
+            match constants.directory(&attribute.value) {
+                None => format!("{name} unknown"),
+                Some(directory) => {
+                    let names = constants.names(&attribute.value);
+                    format!("{name} {directory:?} {names}")
+                }
+            }
+        });
+        let expected = [
+            r#"a "\u{1}root/../a" **/*.json"#,
+            r#"b "../conf" **/b.json"#,
+            r#"c "c" **"#,
+            r#"d "d" **"#,
+            r#"e "e" **"#,
+            "f unknown",
+            "g unknown",
+            "h unknown",
+            "i unknown",
+            r#"j "j" **/*.yml"#,
+        ];
+        assert_eq!(found.collect::<Vec<String>>(), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::constants::{Constants, path_of};
 use super::node::{InputNode, VariableRead};
-use super::terraform::{root_read, texts, variable_read};
+use super::terraform::{ReadTexts, root_read, variable_read};
 use super::tree::Tree;
 use super::variables::StackVariables;
 use super::walk::NodeWalk;
@@ -16,7 +16,7 @@ pub(super) struct StackReads<'g> {
     /// The walks from the stack and from its Terragrunt files.
     walks: Vec<(usize, NodeWalk)>,
     pub(super) found: Vec<StackRead<'g>>,
-    /// Reads at paths that cannot be fully determined.
+    /// Reads at paths that cannot be determined.
     pub(super) unknown: Vec<&'g Use>,
 }
 
@@ -102,14 +102,15 @@ impl<'g> StackReads<'g> {
         let (_, node) = reached;
         let values = |name: &str| variables.values(node, name);
         let constants = Constants::new(nodes[node].definitions(tree), &values);
-        let mut found = constants.for_each_combination(|| texts(&read.read, &constants));
+        let mut found =
+            constants.for_each_combination(|| ReadTexts::possible(&read.read, &constants));
         found.sort_unstable();
         found.dedup();
         if found.first().is_some_and(Option::is_none) {
             self.unknown.push(&read.step);
         }
-        for (text, pattern) in found.into_iter().flatten() {
-            let Some((base, path)) = path_of(text) else {
+        for found in found.into_iter().flatten() {
+            let Some((base, path)) = path_of(found.path) else {
                 continue;
             };
             if is_copied && base == PathBase::Root {
@@ -117,10 +118,15 @@ impl<'g> StackReads<'g> {
             }
             let (module, stack) = (&nodes[node].path, &nodes[stack].path);
             let path = variable_read(tree, module, stack, read, (base, &path));
+            // What is in these directories counts anyway, or belongs to nested stacks.
+            let is_covered = |path: &ProjectPath| {
+                found.is_vague && [module, stack].iter().any(|it| path.is_at_or_below(it))
+            };
+            let path = path.filter(|path| !is_covered(path));
             self.found.extend(path.map(|path| StackRead {
                 step: &read.step,
                 path,
-                pattern,
+                pattern: found.pattern,
                 by_variable: true,
                 reached,
             }));

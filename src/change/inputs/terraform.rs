@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::constants::{Constants, PossibleValues, path_of};
 use super::definitions::{definitions, files, is_json};
 use super::extract::{
-    self, CallText, ComputedRead, Dependency, NamedInput, PathBase, ReadCall, is_absolute,
+    self, CallText, ComputedRead, Dependency, NamedInput, PathBase, READERS, ReadCall, is_absolute,
 };
 use super::json::json;
 use super::links;
@@ -127,16 +127,49 @@ impl ComputedFile {
     }
 }
 
-/// Returns a path and its pattern as texts, if they are constant.
-pub(super) fn texts(
-    read: &ComputedRead,
-    constants: &Constants,
-) -> Option<(String, Option<Box<str>>)> {
-    let pattern = match &read.pattern {
-        Some(pattern) => Some(constants.text(pattern)?.into()),
-        None => None,
-    };
-    Some((constants.text(&read.path)?, pattern))
+/// A path and its pattern as texts.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ReadTexts {
+    pub(super) path: String,
+    pub(super) pattern: Option<Box<str>>,
+    /// Whether what is read is only known to be among what the pattern matches.
+    pub(super) is_vague: bool,
+}
+
+impl ReadTexts {
+    /// Returns them if they are constant.
+    fn constant(read: &ComputedRead, constants: &Constants) -> Option<Self> {
+        let pattern = match &read.pattern {
+            Some(pattern) => Some(constants.text(pattern)?.into()),
+            None => None,
+        };
+        Some(ReadTexts {
+            path: constants.text(&read.path)?,
+            pattern,
+            is_vague: false,
+        })
+    }
+
+    /// Returns them if at least the beginning of the path is constant.
+    pub(super) fn possible(read: &ComputedRead, constants: &Constants) -> Option<Self> {
+        Self::constant(read, constants).or_else(|| {
+            let is_set = read.pattern.is_some();
+            let path = constants.text(&read.path).filter(|_| is_set);
+            let path = path.or_else(|| constants.directory(&read.path))?;
+            // Others may read everything below what they name.
+            let is_of_file = !is_set && READERS.contains(&&*read.reader);
+            let pattern = if is_of_file {
+                constants.names(&read.path)
+            } else {
+                "**".to_owned()
+            };
+            Some(ReadTexts {
+                path,
+                pattern: Some(pattern.into()),
+                is_vague: true,
+            })
+        })
+    }
 }
 
 /// Returns the module that a text names as a source.
@@ -251,24 +284,22 @@ impl<'a> TerraformFile<'_, 'a> {
         };
         let unknown = |_: &str| -> PossibleValues { [None].into() };
         let constants = Constants::new(definitions, &unknown);
-        let found = texts(&read, &constants);
-        if !constants.used().is_empty() {
+        let found = ReadTexts::constant(&read, &constants);
+        if found.is_none() || !constants.used().is_empty() {
             node.variable_reads.push(VariableRead {
                 step: step(),
                 span,
                 read,
                 is_warned_of: AtomicBool::new(false),
             });
-        } else if let Some((text, pattern)) = found {
-            let read = path_of(text).map(|(base, path)| ReadCall {
+        } else if let Some(found) = found {
+            let read = path_of(found.path).map(|(base, path)| ReadCall {
                 function: read.reader,
                 base,
                 path: path.into(),
-                pattern,
+                pattern: found.pattern,
             });
             self.add_newer(span, read.map(Dependency::Read), node);
-        } else {
-            node.unknown.push(step());
         }
     }
 

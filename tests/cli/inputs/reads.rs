@@ -164,7 +164,6 @@ locals {
   f = file()
   g = file("")
   h = fileset("..")
-  i = fileset("..", var.x)
   j = fileset("..", "[")
   k = profile("../data")
   l = "file(\"../data\")"
@@ -173,6 +172,55 @@ locals {
 "#,
     );
     assert_snapshot!(why_changed(&sandbox, "/data"), @"");
+}
+
+#[test]
+fn inputs_at_paths_with_a_known_beginning_count_with_their_directory() {
+    let sandbox = stack_with(
+        r#"
+locals {
+  conf = "${path.module}/../conf/${each.key}"
+  a    = file("${local.conf}/${var.x.y}.json")
+  b    = templatefile("../tpl/${each.value}", {})
+  c    = fileset("../set", var.x.y)
+  d    = file("${path.module}/own/${each.key}")
+  e    = file("../a[b]/${each.key}/[x]")
+  f    = fileset("../sets/${var.x.y}/z", "*.json")
+}
+data "archive_file" "g" {
+  source_dir = "../code/${var.x.y}/src"
+}
+"#,
+    );
+    let counts = |path: &str| why_changed(&sandbox, path);
+    assert_eq!(
+        counts("/conf/p/q.json"),
+        "s  # changed: conf/p/q.json, read by file (s/main.tf:4)"
+    );
+    assert_eq!(counts("/conf/p/q.yaml"), "");
+    assert_eq!(
+        counts("/tpl/below/x"),
+        "s  # changed: tpl/below/x, read by templatefile (s/main.tf:5)"
+    );
+    assert_eq!(
+        counts("/set/x"),
+        "s  # changed: set/x, read by fileset (s/main.tf:6)"
+    );
+    let why = sandbox.orch("why s").stdout;
+    let reads = why.lines().filter(|line| line.contains("read by"));
+    let reads: Vec<&str> = reads.map(str::trim).collect();
+    assert_eq!(
+        reads,
+        [
+            "/conf/**/*.json, read by file (s/main.tf:4)",
+            "/tpl/**, read by templatefile (s/main.tf:5)",
+            "/set/**, read by fileset (s/main.tf:6)",
+            "/a[b]/**, read by file (s/main.tf:8)",
+            "/sets/**, read by fileset (s/main.tf:9)",
+            "/code/**, read by archive_file (s/main.tf:12)",
+        ]
+    );
+    assert!(!why.contains("cannot be determined"), "{why}");
 }
 
 #[test]

@@ -82,10 +82,10 @@ fn inputs_follow_variables_of_run_env() {
     assert_eq!(changed(&sandbox, "data/s"), ["s"]);
     // Somebody may run the tool without `orch`.
     assert_eq!(changed(&sandbox, "data/default"), ["s", "t"]);
-    assert_eq!(unknown(&sandbox), NONE);
+    assert_eq!(changed(&sandbox, "data/other"), NONE);
     env("tm_try(env.NAME, \"none\")");
     assert_eq!(changed(&sandbox, "data/none"), ["s"]);
-    assert_eq!(unknown(&sandbox), ["s/main.tf:5"]);
+    assert_eq!(changed(&sandbox, "data/other"), ["s"]);
 }
 
 #[test]
@@ -163,19 +163,21 @@ fn inputs_of_all_calls_of_one_module_count() {
 }
 
 #[test]
-fn inputs_with_an_argument_that_is_not_constant_get_a_note() {
+fn inputs_with_an_argument_that_is_not_constant_count_with_their_directory() {
     let text = "resource \"x\" \"y\" {}\nmodule \"m\" {\n  source = \"../reader\"\n  name = x.y.id\n}\nmodule \"n\" {\n  source = \"../reader\"\n  name = \"known\"\n}\n";
     let sandbox = project("s", &[("/reader/main.tf", READER), ("/s/main.tf", text)]);
     assert_eq!(changed(&sandbox, "data/known"), ["s"]);
-    assert_eq!(unknown(&sandbox), ["reader/main.tf:5"]);
+    assert_eq!(
+        why_changed(&sandbox, "data/below/other"),
+        "s  # changed: data/below/other, module ../reader (s/main.tf:3), read by file (reader/main.tf:5)"
+    );
 }
 
 #[test]
-fn inputs_with_a_broken_tfvars_file_get_a_note() {
+fn inputs_with_a_broken_tfvars_file_count_with_their_directory() {
     let files = [("/s/main.tf", READER), ("/s/terraform.tfvars", "name = \n")];
     let sandbox = project("s", &files);
-    assert_eq!(changed(&sandbox, "data/default"), ["s"]);
-    assert_eq!(unknown(&sandbox), ["s/main.tf:5"]);
+    assert_eq!(changed(&sandbox, "data/other"), ["s"]);
 }
 
 #[test]
@@ -192,10 +194,9 @@ fn inputs_follow_inputs_of_terragrunt() {
         ("/c/terraform.tfvars", "name = \"c\"\n"),
     ];
     let sandbox = project("a b c", &files);
-    assert_eq!(changed(&sandbox, "data/a"), ["a"]);
+    assert_eq!(changed(&sandbox, "data/a"), ["a", "b"]);
     assert_eq!(changed(&sandbox, "data/default"), ["a", "b"]);
-    assert_eq!(changed(&sandbox, "data/c"), ["c"]);
-    assert_eq!(unknown(&sandbox), ["reader/main.tf:5"]);
+    assert_eq!(changed(&sandbox, "data/c"), ["b", "c"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use orch::change::{ChangedFiles, Input, UseKind, add_computed, inputs_of};
+use orch::change::{ChangedFiles, Input, InputLocation, UseKind, add_computed, inputs_of};
 use orch::git::{ChangedFile, FileChange, FileState};
 use orch::path::ProjectPath;
 use orch::project::{Problems, Project};
@@ -49,10 +49,19 @@ pub(super) fn check_inputs(
         // The stack's own files are an input of another kind only where somebody names them: a link
         // out of the project is its own file, and leads to no input.
         let is_own = |file: &String| reasons.contains(&("own", file.clone()));
+        // A pattern is listed once, with one of the changes of what it matches.
+        let is_matched = |file: &String| {
+            let path = ProjectPath::root().resolve(file).unwrap();
+            let mut with_changes = inputs.iter().filter(|input| input.change.is_some());
+            with_changes.any(|input| match &input.location {
+                InputLocation::Matching(pattern) => pattern.matches(&path),
+                InputLocation::Path(_) => false,
+            })
+        };
         // A file that is used in several ways is listed once.
         let is_told = |rule: &str, file: &String| {
             let mut told = changes.iter();
-            told.any(|(by, what)| *by == rule || what == file)
+            told.any(|(by, what)| *by == rule || what == file) || is_matched(file)
         };
         let mut certain = reasons
             .iter()

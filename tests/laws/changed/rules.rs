@@ -325,8 +325,18 @@ impl<'a> Tree<'a> {
         let (base, path) = match item {
             Item::ByVariable(path) => {
                 let values = self.values(directory, stack).into_iter();
-                let places = values.filter_map(|it| resolve(directory, &format!("{path}/{it}")));
-                return places.flat_map(|place| self.found_at(&place)).collect();
+                let taken = values.map(|value| {
+                    if let Some(value) = value {
+                        let place = resolve(directory, &format!("{path}/{value}"))?;
+                        return Some(self.found_at(&place));
+                    }
+                    // The whole directory, unless it counts anyway.
+                    let place = resolve(directory, path)?;
+                    let mut around = [directory, stack].into_iter();
+                    let is_covered = around.any(|it| is_at_or_below(&place, it));
+                    (!is_covered).then(|| self.matched(&place, "**"))
+                });
+                return taken.flatten().flatten().collect();
             }
             Item::Module(source) | Item::Calling(source, _) => (directory, source),
             Item::Read { from, path, .. } | Item::Set { from, path, .. } => match from {
@@ -348,15 +358,15 @@ impl<'a> Tree<'a> {
     }
 
     /// The values that the variable has in the Terraform files of a directory, for a stack: what the stack sets for
-    /// its own files, and what calls on the way from it pass.
-    fn values(&self, directory: &str, stack: &str) -> BTreeSet<&'static str> {
+    /// its own files, and what calls on the way from it pass; `None` if nothing sets it.
+    fn values(&self, directory: &str, stack: &str) -> BTreeSet<Option<&'static str>> {
         if directory == stack {
             let file = self.0.get(&join(stack, "terraform.tfvars"));
             let value = file.and_then(|file| match &file.text {
                 Text::Settings(value) => Some(*value),
                 _ => None,
             });
-            return value.into_iter().collect();
+            return [value].into();
         }
         let mut reached = vec![stack.to_owned()];
         let mut values = BTreeSet::new();
@@ -367,10 +377,11 @@ impl<'a> Tree<'a> {
                 let Some(module) = self.module(item, &user) else {
                     continue;
                 };
-                if let Item::Calling(_, value) = item
-                    && module == directory
-                {
-                    values.insert(*value);
+                if module == directory {
+                    values.insert(match item {
+                        Item::Calling(_, value) => Some(*value),
+                        _ => None,
+                    });
                 }
                 if !reached.contains(&module) {
                     reached.push(module);
