@@ -234,7 +234,7 @@ impl Apply<'_> {
     /// same plan. Then the plan is verified again after that run, within `--lock-timeout`.
     fn first_verified(&self, held: &mut Option<HeldLock>) -> Result<VerifiedPlan> {
         let found = self.verify(None, held.as_mut().map(|held| &mut held.lock));
-        let waits = self.is_from_file && held.is_none() && self.lock_timeout.is_some();
+        let waits = self.is_from_file() && held.is_none() && self.lock_timeout.is_some();
         // A job would wait for the lock of its own work order.
         let waits = waits && self.part.is_none();
         match found {
@@ -257,7 +257,7 @@ impl Apply<'_> {
         verified: &VerifiedPlan,
         to_do: &RemainingWork<'_>,
     ) -> Vec<DestroyedResources<'_>> {
-        if self.is_from_file || self.allows.resource_destroy {
+        if self.is_from_file() || self.allows.resource_destroy {
             return Vec::new();
         }
         let project = &verified.context.project;
@@ -364,7 +364,7 @@ impl Apply<'_> {
         let here = || verified.progress.last_run.clone();
         let finished = here().filter(|last| last.has_succeeded);
         let last = finished.or_else(in_document).or_else(here);
-        match last.filter(|_| self.is_from_file) {
+        match last.filter(|_| self.is_from_file()) {
             Some(LastRun { run, at, .. }) => format!(
                 "nothing to do: the plan was applied at {} by run {}",
                 local_time(at),

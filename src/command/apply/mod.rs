@@ -11,6 +11,7 @@ mod unconfirmed;
 mod verified;
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -54,9 +55,9 @@ pub struct Apply<'a> {
     pub notices: Notices,
     pub saved: &'a SavedPlan,
     pub archive: Option<&'a Archive>,
-    /// Whether the plan comes from a file. If not, it was just made, after the safeguards were
-    /// checked.
-    pub is_from_file: bool,
+    /// The file with the plan, as the user named it. If there is none, the plan was just made, after the safeguards
+    /// were checked.
+    pub file: Option<&'a Path>,
     /// Whether the plan may have begun.
     pub resumes: bool,
     /// The part to apply, if this is a job of a work order.
@@ -108,6 +109,10 @@ impl Apply<'_> {
             ended_order: Some(ended),
             ..self.clone()
         }
+    }
+
+    fn is_from_file(&self) -> bool {
+        self.file.is_some()
     }
 
     fn tools(&self) -> Tools<'_> {

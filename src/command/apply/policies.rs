@@ -280,7 +280,7 @@ impl Apply<'_> {
         let mut cannot = context.cannot_follow(document);
         // Rejecting a plan approves nothing. Approving a destroy, or drift, approves no changes.
         let changes_nothing_else = self.saved.plan.mode != PlanMode::Normal;
-        let is_no_answer = self.is_from_file || is_rejected || changes_nothing_else;
+        let is_no_answer = self.is_from_file() || is_rejected || changes_nothing_else;
         let all_approved = self.approval.is_given && !is_no_answer;
         let stacks = project.stacks.iter().map(|(stack, of_stack)| {
             let driver = drivers.of(stack);

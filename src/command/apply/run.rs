@@ -231,16 +231,16 @@ impl Apply<'_> {
         if !left.is_empty() {
             let is_refused =
                 |ending: &&Ending| matches!(ending.outcome, Outcome::Failed(Failure::Refused(_)));
-            self.notices.note(if self.part.is_some() {
-                "run the job again to continue: it skips stacks that are done"
+            let file = self.file.filter(|_| !left.iter().any(is_refused));
+            self.notices.note(&if self.part.is_some() {
+                "run the job again to continue: it skips stacks that are done".to_owned()
             } else if self.ended_order.is_some() {
-                "run `orch finish` again to continue"
-            } else if left.iter().any(is_refused) {
-                "`orch plan` shows what is left"
-            } else if self.is_from_file {
-                "`orch apply FILE --resume` continues this plan"
+                "run `orch finish` again to continue".to_owned()
+            } else if let Some(file) = file {
+                let file = command_line(&[file.into()]);
+                format!("`orch apply {file} --resume` continues this plan")
             } else {
-                "`orch plan` shows what is left"
+                "`orch plan` shows what is left".to_owned()
             });
         }
     }

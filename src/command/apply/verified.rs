@@ -78,11 +78,11 @@ impl Apply<'_> {
         } = self.load(!is_first)?;
         // A plan that was just made has already fetched.
         context.state.fetches_seen =
-            self.rollback.fetches && (self.is_from_file || !is_first) && self.removes();
+            self.rollback.fetches && (self.is_from_file() || !is_first) && self.removes();
         let uncommitted = context.uncommitted();
         let is_safe = match uncommitted_before {
             _ if is_kept => true,
-            _ if self.is_from_file => context.is_safe(self.disabled),
+            _ if self.is_from_file() => context.is_safe(self.disabled),
             None => true,
             Some(before) => {
                 let has_changed = before != uncommitted;
@@ -92,7 +92,7 @@ impl Apply<'_> {
         if !is_safe {
             return Err(ExitStatus::Refused.into());
         }
-        if self.is_from_file && is_first && !is_kept {
+        if self.is_from_file() && is_first && !is_kept {
             context.warn_if_behind(self.disabled)?;
         }
         if self.part.is_some() && context.project.settings.state.is_none() {
@@ -189,7 +189,7 @@ impl Apply<'_> {
 
     fn applied(&self, root: &Path) -> Result<Option<PlanProgress>> {
         // The jobs of a work order share the state, not this machine.
-        if !self.is_from_file || self.part.is_some() || self.ended_order.is_some() {
+        if !self.is_from_file() || self.part.is_some() || self.ended_order.is_some() {
             return Ok(None);
         }
         let read = PlanProgress::read(root, &self.saved.plan.id);
@@ -246,7 +246,7 @@ impl Apply<'_> {
         let selection = Selection::recorded(stacks.collect::<Vec<_>>());
         context.check_cycles(CyclesAre::ErrorsWithin(&selection));
         let policies = context.apply_policies(&self.policies)?;
-        if (is_resumed || !self.is_from_file) && !context.problems.has_errors() {
+        if (is_resumed || !self.is_from_file()) && !context.problems.has_errors() {
             context.problems = Problems::default();
         }
         context.report()?;
@@ -275,7 +275,7 @@ impl Apply<'_> {
     pub(super) fn verification(&self) -> Verification<'_> {
         Verification {
             saved: self.saved,
-            is_from_file: self.is_from_file,
+            is_from_file: self.is_from_file(),
             is_environment_known: false,
             // The work of the last job of a work order is done, whatever has happened since.
             records_last: self.part.is_some_and(|part| part.records),

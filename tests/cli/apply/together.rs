@@ -214,7 +214,7 @@ fn resume_continues_after_ctrl_c() {
         apply.signal(Signal::SIGINT);
         let output = apply.end();
         assert_eq!(output.code(), 130, "{output}");
-        let goes_on = "`orch apply FILE --resume` continues this plan";
+        let goes_on = "`orch apply ../saved --resume` continues this plan";
         assert!(output.stderr.contains(goes_on), "{output}");
         assert_tidy(&repository);
         unhook(&repository, "apply", "b");

@@ -147,7 +147,7 @@ fn removal_from_a_file_resumes_after_a_failed_destroy() {
     hook(&repository, "destroy", "a", "exit 1");
     let said = fails(&repository, "apply ../saved", 1, "/a");
     assert!(
-        said.contains("`orch apply FILE --resume` continues"),
+        said.contains("`orch apply ../saved --resume` continues"),
         "{said}"
     );
     assert_eq!(acts(&repository), ["destroy /b", "destroy /a", "apply /c"]);

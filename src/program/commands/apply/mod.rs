@@ -303,7 +303,6 @@ fn plan_and_apply(
     let (saved, archive) = planned.without_names()?;
     let apply = Apply {
         archive: archive.as_ref(),
-        is_from_file: false,
         resumes: false,
         approval: Approval {
             is_given: args.auto_approve,
@@ -480,7 +479,7 @@ fn with_file<T>(
     };
     let apply = Apply {
         archive: Some(&archive),
-        is_from_file: true,
+        file: Some(named),
         resumes: flags.resumes,
         approval: Approval {
             is_given: true,
@@ -510,7 +509,7 @@ impl ConsoleApply<'_> {
             notices,
             saved,
             archive: None,
-            is_from_file: false,
+            file: None,
             resumes: false,
             part: None,
             ended_order: None,
