@@ -136,7 +136,7 @@ impl Context {
             self.end_claim(&store, ended, (*number, claim), wait)?;
             claimed = Claimed::read(&store, &order.run)?;
         }
-        let Some(files) = self.fetch_from(&store, &order.run)? else {
+        let Some(files) = self.fetch_from(&store, &order.run, &mut None)? else {
             return Ok(None);
         };
         let mut runs = OrderRuns::read(&self.project, claimed.last.as_ref().unwrap_or(&order.run))?;

@@ -27,6 +27,7 @@ impl Context {
         let orders = store.orders().map_err(from_store)?;
         let wanted = wanted.map(str::to_ascii_lowercase);
         let here = self.runs();
+        let mut document = None;
         let is_wanted = |run: &&String| match (&wanted, &here) {
             (Some(wanted), _) => run.starts_with(wanted) || run.ends_with(wanted),
             (None, Some(here)) => !here.is_outdated(run),
@@ -36,7 +37,7 @@ impl Context {
             // Follow-ups may have run since.
             let done = here.as_ref().and_then(|here| done(here, run));
             if done.is_none_or(|it| it.policies.is_some()) {
-                self.fetch_from(&store, run)?;
+                self.fetch_from(&store, run, &mut document)?;
             }
         }
         Ok(())
@@ -51,14 +52,19 @@ impl Context {
     pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
         match self.results_store()? {
             Some(_) if self.runs().is_some_and(|here| done(&here, run).is_some()) => Ok(true),
-            Some(store) => Ok(self.fetch_from(&store, run)?.is_some()),
+            Some(store) => Ok(self.fetch_from(&store, run, &mut None)?.is_some()),
             None => Ok(false),
         }
     }
 
     /// Does the same with a store, even if nothing can change but the answers of policies. Returns the files in the
-    /// store, if there are any.
-    pub(super) fn fetch_from(&mut self, store: &Backend, run: &str) -> Result<Option<ResultFiles>> {
+    /// store, if there are any. `document` is the state, which is read once: after the order was found in the store.
+    pub(super) fn fetch_from(
+        &mut self,
+        store: &Backend,
+        run: &str,
+        document: &mut Option<Document>,
+    ) -> Result<Option<ResultFiles>> {
         let damaged = || damaged(run);
         let Some(order) = store.order(run).map_err(from_store)? else {
             return Ok(None);
@@ -66,7 +72,11 @@ impl Context {
         let order = StoredOrder::parse(&order).context(damaged())?;
         // Before the results: a job sends them before it gives back the lock.
         let of_state = if order.outline.is_recorded {
-            Some(facts(&self.opened()?.read_once()?, run))
+            let document = match document {
+                Some(document) => document,
+                None => document.insert(self.opened()?.read_once()?),
+            };
+            Some(facts(document, run))
         } else {
             None
         };

@@ -502,6 +502,31 @@ fn results_and_answers_of_policies_are_read_once_from_a_bucket() {
 }
 
 #[test]
+fn runs_list_reads_the_state_once_for_all_work_orders() {
+    let server = BucketServer::new(Dialect::S3);
+    let (repository, orch) = in_bucket(&server);
+    let orch = |arguments: &str| orch(&repository, arguments);
+    let second = machine(&repository, "second");
+    let n_requests = || {
+        orch(&format!("{second} runs list"));
+        let before = server.requests();
+        orch(&format!("{second} runs list"));
+        server.requests() - before
+    };
+    let of_none = n_requests();
+    let of_orders = ["/db", "/cache"].map(|stack| {
+        orch("plan -o saved");
+        orch("export make saved -o jobs.mk --work-order order.json");
+        orch(&jobs_of(&repository)[stack]);
+        let mut finish = repository.command("finish --work-order order.json");
+        let finished = finish.envs(server.credentials()).output().unwrap();
+        assert_eq!(finished.status.code(), Some(1));
+        n_requests()
+    });
+    assert!(of_orders[1] - of_orders[0] < of_orders[0] - of_none);
+}
+
+#[test]
 fn runs_list_does_not_fetch_pruned_work_orders_again() {
     let repository = shared();
     done(&repository, "plan -o saved");
