@@ -315,6 +315,8 @@ impl Document {
                     plan: intent.plan,
                     other: Map::new(),
                 });
+                // It may have changed them, so that other stacks differ.
+                entry.outputs = None;
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::exit::ExitStatus;
 use crate::notice::Notices;
 use crate::path::StackPath;
 use crate::plan::apply::{KeptGeneration, PreparedApply};
+use crate::plan::entry::PlanMode;
 use crate::plan::progress::ApplyRun;
 use crate::plan::verify::{ApplyRecording, RemainingWork};
 use crate::plan::{DriverRun, Purpose, begin};
@@ -239,8 +240,10 @@ impl Apply<'_> {
             } else if let Some(file) = file {
                 let file = command_line(&[file.into()]);
                 format!("`orch apply {file} --resume` continues this plan")
-            } else {
+            } else if self.saved.plan.mode == PlanMode::Normal {
                 "`orch plan` shows what is left".to_owned()
+            } else {
+                "run the same command again to continue".to_owned()
             });
         }
     }

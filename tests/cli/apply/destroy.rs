@@ -140,7 +140,8 @@ fn destroy_keeps_dependencies_of_a_failed_destroy() {
     let repository = applied(&CHAIN);
     hook(&repository, "destroy", "b", "exit 1");
     let destroy = "destroy --auto-approve --allow-destroy=3";
-    fails(&repository, destroy, 1, "/b");
+    let again = "note: run the same command again to continue";
+    fails(&repository, destroy, 1, again);
     assert_eq!(acts(&repository), ["destroy delete a", "destroy delete b"]);
     assert_eq!(entry(&repository, "/a"), Value::Null);
     let failed = entry(&repository, "/b");
