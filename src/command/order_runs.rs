@@ -125,28 +125,25 @@ impl Context {
         let Some((run, liveness)) = running else {
             return Ok(());
         };
-        let again = "then run `orch finish` again";
-        let wait = format!("wait until it has ended, {again}");
-        let (problem, hint) = match liveness {
-            Liveness::Outlived => (
-                format!(
-                    "orch was killed during run {run}, a job of the work order, but a process that it started is still running"
-                ),
-                wait,
+        let problem = match liveness {
+            Liveness::Outlived => format!(
+                "orch was killed during run {run}, a job of the work order, but a process that it started is still running"
             ),
-            Liveness::Unknown => (
-                format!(
-                    "run {run}, which may be a job of the work order, may still be in progress"
-                ),
-                format!(
-                    "make `.orch/runs/{run}/journal.jsonl` readable, or remove `.orch/runs/{run}` if that run has ended, {again}"
-                ),
-            ),
-            Liveness::Alive | Liveness::Gone => (
-                format!("run {run}, a job of the work order, is still in progress"),
-                wait,
-            ),
+            Liveness::Unknown => {
+                format!("run {run}, which may be a job of the work order, may still be in progress")
+            }
+            Liveness::Alive | Liveness::Gone => {
+                format!("run {run}, a job of the work order, is still in progress")
+            }
         };
+        let fix = if liveness == Liveness::Unknown {
+            format!(
+                "make `.orch/runs/{run}/journal.jsonl` readable, or remove `.orch/runs/{run}` if that run has ended"
+            )
+        } else {
+            "wait until it has ended".to_owned()
+        };
+        let hint = format!("{fix}, then run `orch finish` again");
         Err(Error::refused(problem).hint(hint))
     }
 

@@ -315,7 +315,7 @@ impl Document {
                     plan: intent.plan,
                     other: Map::new(),
                 });
-                // It may have changed them, so that other stacks differ.
+                // The run may have changed them.
                 entry.outputs = None;
             }
         }

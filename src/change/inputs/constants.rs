@@ -21,7 +21,7 @@ use crate::source::Span;
 /// The maximum number of combinations of variables for one path.
 const MAX_COMBINATIONS: usize = 256;
 
-/// How deep templates and locals may nest of which only an end is constant.
+/// The maximum nesting of templates and locals that are constant at one end only.
 const MAX_NESTED: usize = 32;
 
 /// Represents `path.module` in a value. No path contains this character.
@@ -47,7 +47,7 @@ pub(super) struct Constants<'b> {
 pub(super) type PossibleValues = Arc<[Option<Value>]>;
 
 /// An end of a text.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum End {
     First,
     Last,
@@ -117,12 +117,11 @@ impl<'b> Constants<'b> {
             return (known, false);
         }
         if let ExprKind::Template(parts) = &expr.kind {
-            let n_parts = parts.len();
-            for number in 0..n_parts {
-                let part = match end {
-                    End::First => &parts[number],
-                    End::Last => &parts[n_parts - 1 - number],
-                };
+            let parts: Vec<&TemplatePart> = match end {
+                End::First => parts.iter().collect(),
+                End::Last => parts.iter().rev().collect(),
+            };
+            for part in parts {
                 let (text, is_all) = match part {
                     TemplatePart::Literal(text) => (text.to_string(), true),
                     TemplatePart::Interpolation(part) => self.end(part, end, depth - 1),

@@ -472,6 +472,14 @@ fn results_of_jobs_go_to_the_bucket_of_the_state() {
     assert!(logs.contains("would make 1"), "{logs}");
 }
 
+/// Returns how many requests a command sends that has run before.
+fn requests_again(server: &BucketServer, run: impl Fn()) -> usize {
+    run();
+    let before = server.requests();
+    run();
+    server.requests() - before
+}
+
 #[test]
 fn results_and_answers_of_policies_are_read_once_from_a_bucket() {
     let server = BucketServer::new(Dialect::S3);
@@ -487,12 +495,8 @@ fn results_and_answers_of_policies_are_read_once_from_a_bucket() {
     orch("export make saved -o jobs.mk --work-order order.json");
     let jobs = jobs_of(&repository);
     let second = machine(&repository, "second");
-    let n_requests = || {
-        orch(&format!("{second} runs list"));
-        let before = server.requests();
-        orch(&format!("{second} runs list"));
-        server.requests() - before
-    };
+    let list = format!("{second} runs list");
+    let n_requests = || requests_again(&server, || drop(orch(&list)));
     orch(&jobs["/db"]);
     let of_one = n_requests();
     orch(&jobs["/cache"]);
@@ -507,12 +511,8 @@ fn runs_list_reads_the_state_once_for_all_work_orders() {
     let (repository, orch) = in_bucket(&server);
     let orch = |arguments: &str| orch(&repository, arguments);
     let second = machine(&repository, "second");
-    let n_requests = || {
-        orch(&format!("{second} runs list"));
-        let before = server.requests();
-        orch(&format!("{second} runs list"));
-        server.requests() - before
-    };
+    let list = format!("{second} runs list");
+    let n_requests = || requests_again(&server, || drop(orch(&list)));
     let of_none = n_requests();
     let of_orders = ["/db", "/cache"].map(|stack| {
         orch("plan -o saved");
