@@ -164,6 +164,15 @@ fn failed_turn<'o>(
     Ok(failed.map(|turn| &order.turns[turn].stack))
 }
 
+/// Returns whether a turn has ended as the next one needs it, given the states of all turns.
+fn is_met(before: &Predecessor, states: &[TurnProgress]) -> bool {
+    match states[before.turn] {
+        TurnProgress::Done => true,
+        TurnProgress::Failed => !before.must_succeed,
+        TurnProgress::Left | TurnProgress::Running => false,
+    }
+}
+
 /// Returns what a worker can do next, given the states of all turns.
 ///
 /// # Errors
@@ -171,16 +180,11 @@ fn failed_turn<'o>(
 /// If a later version of `orch` wrote the settings of the order.
 pub fn next_turn(order: &WorkOrder, states: &[TurnProgress]) -> Result<WorkLeft> {
     let predecessors = order.predecessors();
-    let has_ended = |it: &Predecessor| match states[it.turn] {
-        TurnProgress::Done => true,
-        TurnProgress::Failed => !it.must_succeed,
-        TurnProgress::Left | TurnProgress::Running => false,
-    };
     if failed_turn(order, states, &[])?.is_some() {
         return Ok(WorkLeft::default());
     }
     let left = (0..states.len()).filter(|turn| states[*turn] == TurnProgress::Left);
-    let open = left.filter(|turn| predecessors.of(*turn).iter().all(has_ended));
+    let open = left.filter(|turn| predecessors.of(*turn).iter().all(|it| is_met(it, states)));
     let is_any_left = states.contains(&TurnProgress::Left);
     Ok(WorkLeft {
         open: open.collect(),
@@ -363,8 +367,8 @@ impl Context {
 
     /// Returns the turns of a job that may run its command.
     ///
-    /// A stack waits for those before it that have not succeeded: as the state records it, or else by the results of
-    /// other jobs. If this machine does not see these, only the engine knows.
+    /// A stack waits for those before it, which must have succeeded, or only ended with `--on-error continue`: as the
+    /// state records it, or else by the results of other jobs. If this machine does not see these, only the engine knows.
     ///
     /// # Errors
     ///
@@ -382,12 +386,8 @@ impl Context {
         } = self.progress(order, recorded)?;
         let seen = self.seen_attempts(order, job, recorded)?;
         let predecessors = order.predecessors();
-        // With `continue`, stacks run after failed ones, too.
-        let on_error = order.run_settings().map_err(Error::refused)?.on_error();
-        let spreads_failures = on_error != OnError::Continue;
-        let mut is_gated = recorded.is_some() && spreads_failures;
-        if recorded.is_none() && self.sees_results(order)? {
-            is_gated = spreads_failures;
+        let is_gated = recorded.is_some() || self.sees_results(order)?;
+        if recorded.is_none() && is_gated {
             let before = job.turns.iter().flat_map(|&turn| predecessors.of(turn));
             let known = before.map(|it| it.turn).chain(job.turns.iter().copied());
             self.add_results(order, &known.collect(), &mut states)?;
@@ -412,14 +412,15 @@ impl Context {
             seen,
         };
         let failed = failed_turn(order, &states, &job.turns)?;
-        let mut is_open: Vec<bool> = states.iter().map(|it| *it == TurnProgress::Done).collect();
+        let mut is_open = vec![false; order.turns.len()];
         for &turn in job.turns.iter().filter(|turn| is_left(turn)) {
             let path = &order.turns[turn].stack;
-            let before = predecessors.of(turn).into_iter();
-            let mut needed = before.filter(|it| it.must_succeed && is_gated);
-            let missing = needed.find(|it| !is_open[it.turn]);
-            let missing = missing.map(|it| order.turns[it.turn].stack.clone());
-            let reason = missing.map(SkipReason::Waits);
+            let mut before = predecessors.of(turn).into_iter().filter(|_| is_gated);
+            let missing = before.find(|it| !is_open[it.turn] && !is_met(it, &states));
+            let reason = missing.map(|it| SkipReason::Waits {
+                before: order.turns[it.turn].stack.clone(),
+                must_succeed: it.must_succeed,
+            });
             if let Some(reason) = reason.or(failed.cloned().map(SkipReason::Stopped)) {
                 open.skipped.insert(path.clone(), reason);
                 continue;

@@ -12,7 +12,7 @@ use super::{JobGraph, PipelineJob};
 use crate::context::{seal, seal_of};
 use crate::path::StackPath;
 use crate::record::journal::Word;
-use crate::record::journal::{Argument, DRIFT, PoliciesRecord, SettingsRecord, TRACKED};
+use crate::record::journal::{Argument, DRIFT, OnError, PoliciesRecord, SettingsRecord, TRACKED};
 use crate::record::results::{OrderOutline, OutlinedTurn};
 use crate::run::settings::RunSettings;
 
@@ -293,10 +293,11 @@ impl WorkOrder {
         self.jobs.iter().find(|job| job.id == id)
     }
 
-    /// Prepares to find the turns right before others.
+    /// Prepares to find the turns right before others. With `--on-error continue`, none must succeed.
     pub fn predecessors(&self) -> Predecessors {
+        let spreads_failures = self.settings.on_error.known() != Ok(OnError::Continue);
         let mut before: BTreeMap<usize, Vec<Predecessor>> = BTreeMap::new();
-        for (edges, must_succeed) in [(&self.edges, true), (&self.order_only, false)] {
+        for (edges, must_succeed) in [(&self.edges, spreads_failures), (&self.order_only, false)] {
             for &(turn, to) in edges {
                 let known = before.entry(to).or_default();
                 known.push(Predecessor { turn, must_succeed });

@@ -85,7 +85,6 @@ impl Recording {
         notices: &Notices,
     ) -> Result<Self> {
         let allow_concurrent = beside == Concurrency::Any;
-        let mut recording = Recording::default();
         let folder = match GuardedFolder::create(root) {
             Ok(folder) => folder,
             Err(why @ Unusable::Io { .. }) if !allow_concurrent && RunLock::may_exist(root) => {
@@ -93,11 +92,13 @@ impl Recording {
             }
             Err(why) => {
                 begin_without_record(notices, header, why, true)?;
-                return Ok(recording);
+                return Ok(Recording::default());
             }
         };
         let mut killed_before = None;
+        // Dropped after the recording: a refused run still holds the lock of the project, which would refuse others.
         let _gate = RunLock::wait_to_begin(&folder);
+        let mut recording = Recording::default();
         let unlocked = match RunLock::lock(&folder, &LockHolder::of(header)) {
             Ok(Locking::Ours { lock, killed }) => {
                 recording.lock = Some(lock);

@@ -58,8 +58,11 @@ pub struct WorkLeft {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It runs after this stack, which has not succeeded.
-    Waits(StackPath),
+    /// It runs after a stack that has not succeeded, or not ended.
+    Waits {
+        before: StackPath,
+        must_succeed: bool,
+    },
     /// This stack of another job has failed, and nothing starts after a failure.
     Stopped(StackPath),
 }
@@ -68,10 +71,14 @@ impl SkipReason {
     pub fn warning(&self, stack: &StackPath) -> String {
         let stack = printable(stack.as_str());
         match self {
-            SkipReason::Waits(before) => format!(
-                "{stack} was skipped: it runs after {}, which has not succeeded",
-                printable(before.as_str())
-            ),
+            SkipReason::Waits {
+                before,
+                must_succeed,
+            } => {
+                let before = printable(before.as_str());
+                let what = if *must_succeed { "succeeded" } else { "ended" };
+                format!("{stack} was skipped: it runs after {before}, which has not {what}")
+            }
             SkipReason::Stopped(failed) => format!(
                 "{stack} was skipped: {} has failed, and nothing starts after a failure",
                 printable(failed.as_str())
@@ -125,7 +132,10 @@ impl PlanPart {
             let missing = before.iter().find(|it| !is_met(it));
             let reason = match (missing, failed) {
                 _ if progress.done.contains(operation) => None,
-                (Some(missing), _) => Some(SkipReason::Waits(missing.operation.0.clone())),
+                (Some(missing), _) => Some(SkipReason::Waits {
+                    before: missing.operation.0.clone(),
+                    must_succeed: missing.must_succeed,
+                }),
                 (None, Some((failed, _))) => Some(SkipReason::Stopped(failed.clone())),
                 (None, None) => None,
             };

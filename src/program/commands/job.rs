@@ -38,9 +38,8 @@ use crate::program::error::{ProgramError, Result};
 ///
 /// `orch export` writes the work order beside the pipeline, whose jobs call this command. Before each
 /// stack, `orch` checks that the work order and the inputs are unchanged, and that the order holds the
-/// lock. Every stack before it must have succeeded. If a check fails, the stack is skipped, and the exit
-/// status is 1. With `--on-error continue`, commands also run after failed stacks. A job that runs again
-/// skips stacks that are done. In one checkout, jobs of the same work order can run at the same time if
+/// lock. Every stack before it must have succeeded, or only ended with `--on-error continue`. If a check
+/// fails, the stack is skipped, and the exit status is 1. A job that runs again skips stacks that are done. In one checkout, jobs of the same work order can run at the same time if
 /// they have no stack in common. No other run can start while they are in progress. See `orch help
 /// engines`.
 #[derive(Debug, Args)]

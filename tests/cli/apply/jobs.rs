@@ -279,23 +279,62 @@ fn job_of_a_command_with_changes_succeeds_and_finish_reports_them() {
     }
 }
 
+/// With a state, and by results alone.
 #[test]
-fn job_of_a_recorded_command_runs_after_failures_with_on_error_continue() {
-    let repository = with_state(&STACKS);
-    let text = "[ $ORCH_STACK_NAME != db ] && echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n";
-    repository.write("/note", text);
-    repository.commit();
-    done(
-        &repository,
-        "export make -o jobs.mk --work-order order.json --record=apply --on-error continue -- sh ../note",
-    );
-    let text = std::fs::read(repository.path("/order.json")).unwrap();
-    let order: Value = serde_json::from_slice(&text).unwrap();
-    fails(&repository, &job(&order, "/db"), 1, "");
-    for stack in ["/cache", "/app"] {
-        done(&repository, &job(&order, stack));
+fn job_of_a_command_waits_for_the_end_of_those_before_it_with_on_error_continue() {
+    for record in ["--record=apply", "--no-record"] {
+        let repository = with_state(&STACKS);
+        let text = "[ $ORCH_STACK_NAME != db ] && echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n";
+        repository.write("/note", text);
+        repository.commit();
+        done(
+            &repository,
+            &format!(
+                "export make -o jobs.mk --work-order order.json {record} --on-error continue -- sh ../note"
+            ),
+        );
+        let text = std::fs::read(repository.path("/order.json")).unwrap();
+        let order: Value = serde_json::from_slice(&text).unwrap();
+        let app = job(&order, "/app");
+        let waits = |stack: &str| {
+            let why = format!("/app was skipped: it runs after {stack}, which has not ended");
+            fails(&repository, &app, 1, &why);
+        };
+        waits("/cache");
+        done(&repository, &job(&order, "/cache"));
+        waits("/db");
+        fails(&repository, &job(&order, "/db"), 1, "");
+        done(&repository, &app);
+        assert_eq!(log(&repository), ["cache", "app"]);
     }
-    assert_eq!(log(&repository), ["cache", "app"]);
+}
+
+#[test]
+fn jobs_and_workers_run_after_failures_with_on_error_continue() {
+    for workers in ["", "--workers 2"] {
+        let repository = with_state(&STACKS);
+        hook(&repository, "apply", "db", "exit 1\n");
+        done(&repository, "plan -o saved");
+        done(
+            &repository,
+            &format!(
+                "export make saved -o jobs.mk --work-order order.json {workers} --on-error continue"
+            ),
+        );
+        if workers.is_empty() {
+            let text = std::fs::read(repository.path("/order.json")).unwrap();
+            let order: Value = serde_json::from_slice(&text).unwrap();
+            done(&repository, &job(&order, "/cache"));
+            let why = "/app was skipped: it runs after /db, which has not ended";
+            fails(&repository, &job(&order, "/app"), 1, why);
+            fails(&repository, &job(&order, "/db"), 1, "");
+            done(&repository, &job(&order, "/app"));
+        } else {
+            let not_done = "1 of 4 stacks not done:\nnote: /db: failed\n";
+            fails(&repository, "work --work-order order.json", 1, not_done);
+        }
+        assert_eq!(world(&repository, "app").as_deref(), Some("1"));
+    }
 }
 
 #[test]
