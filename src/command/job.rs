@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
@@ -24,14 +26,14 @@ use crate::project::environment::{Environment, lookup};
 use crate::project::stack::StackIndex;
 use crate::record::results::{OrderOutline, TurnResult};
 use crate::run::request::head;
-use crate::run::results::{HandedOn, OrderResults};
+use crate::run::results::{OrderResults, StartMarks};
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
-use crate::state::document::{Entry, OrderJob};
+use crate::state::document::{Entry, Lock, OrderJob};
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
 use crate::state::results::LatestAttempts;
@@ -39,6 +41,11 @@ use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
 pub const SECRET: &str = "ORCH_ORDER_SECRET";
+
+pub(super) const WAITING_FOR_JOBS: &str = "waiting until the jobs of the work order end";
+
+/// How often to look whether the jobs have ended.
+pub(super) const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The job that ends a work order.
 const FINISH: &str = "finish";
@@ -144,6 +151,7 @@ fn operation_of(turn: &OrderedTurn) -> PlanOperation {
 pub enum TurnProgress {
     /// It has not started, as far as is known.
     Left,
+    /// Or it was killed, if only the results show what has begun.
     Running,
     Failed,
     Done,
@@ -292,11 +300,10 @@ impl Context {
             document.stacks.get(key)
         };
         let is_in_order = |entry: &Entry| {
-            let run = entry.last.as_ref().and_then(|last| last.run.as_ref());
-            let mut order = shared.zip(run).into_iter();
-            order.any(|(it, run)| it.runs.contains(run))
+            let of_entry = entry.last.as_ref().and_then(|last| last.order.as_ref());
+            of_entry == Some(&order.run)
         };
-        // After the lock was released, the state no longer shows which runs were jobs of this order.
+        // Another run may have applied the stack since its job succeeded.
         let may_be_done = |turn: &OrderedTurn| {
             recorded != RecordKind::Destroy
                 && entry(turn).is_some_and(|entry| {
@@ -463,10 +470,7 @@ impl Context {
         let files = store.result_files(&outline.run).map_err(from_store)?;
         let now = files.latest();
         let attempts = |it: &LatestAttempts, turn: usize| {
-            (
-                it.results.get(&turn).copied(),
-                it.killed.get(&turn).copied(),
-            )
+            (it.results.get(&turn).copied(), it.begun.get(&turn).copied())
         };
         let is_new = |turn: &&usize| attempts(&now, **turn) != attempts(latest, **turn);
         match turns.iter().find(is_new) {
@@ -475,24 +479,32 @@ impl Context {
         }
     }
 
-    /// Returns where the results of a job go.
+    /// Returns where the results of a job go. `seen` are the attempts that its gate has seen.
     pub(super) fn order_results(
         &self,
         outline: &Arc<OrderOutline>,
+        seen: Option<&SeenAttempts>,
     ) -> Result<Option<OrderResults>> {
-        // Other machines may have earlier attempts, and the engine puts all files into one folder.
-        let handed_on = match self.results_store()? {
-            Some(store) if self.hands_results_on()? => Some(HandedOn {
-                store,
-                first_attempt: u32::try_from(now() / 1_000_000_000).unwrap_or(u32::MAX),
-            }),
+        let has_marks = !outline.is_recorded || self.hands_results_on()?;
+        let marks = match self.results_store()? {
+            Some(store) if has_marks => {
+                // Other machines may have earlier attempts, and the engine puts all files into one folder.
+                let now = u32::try_from(now() / 1_000_000_000).unwrap_or(u32::MAX);
+                let latest = seen.and_then(|seen| seen.latest.last_attempt(&seen.turns));
+                // The clocks of machines differ.
+                let after = latest.map_or(0, |latest| latest.saturating_add(1));
+                Some(StartMarks {
+                    store,
+                    first_attempt: now.max(after),
+                })
+            }
             _ => None,
         };
         let backend = self.results_store()?;
         Ok(backend.map(|backend| OrderResults {
             outline: Arc::clone(outline),
             backend,
-            handed_on,
+            marks,
         }))
     }
 
@@ -548,14 +560,11 @@ impl Context {
             return Ok(());
         };
         let files = store.result_files(&order.run).map_err(from_store)?;
-        let LatestAttempts {
-            mut results,
-            killed,
-        } = files.latest();
-        for turn in killed.keys().filter(|turn| turns.contains(turn)) {
-            states[*turn] = TurnProgress::Failed;
+        let LatestAttempts { mut results, begun } = files.latest();
+        for turn in begun.keys().filter(|turn| turns.contains(turn)) {
+            states[*turn] = TurnProgress::Running;
         }
-        results.retain(|turn, _| turns.contains(turn) && !killed.contains_key(turn));
+        results.retain(|turn, _| turns.contains(turn) && !begun.contains_key(turn));
         let files: Vec<String> = results.values().map(|name| name.file()).collect();
         let found = store.read_results(&order.run, &files).map_err(from_store)?;
         for (turn, bytes) in results.into_keys().zip(found) {
@@ -599,8 +608,11 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// If a job may be running, or the state cannot be read or written.
-    pub fn free_order(&mut self, order: &WorkOrder, secret: &str) -> Result<()> {
+    /// If a job may still be running after `wait`, the order locked the state with another secret, or the state cannot
+    /// be read or written.
+    pub fn free_order(&mut self, order: &WorkOrder, secret: &str, wait: Duration) -> Result<()> {
+        let begun = Instant::now();
+        let notices = self.notices.clone();
         let opened = self.opened()?;
         let unlocking = Unlocking {
             code: code(order, secret),
@@ -609,7 +621,19 @@ impl Context {
             dry_run: false,
         };
         let clock = SystemClock::default();
-        match unlock(&opened.backend, &unlocking, &opened.author, &clock) {
+        let is_of_order = |lock: &Lock| lock.run == order.run;
+        let mut unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
+        if matches!(unlocked, Err(UnlockError::Alive(_))) && !wait.is_zero() {
+            notices.note(WAITING_FOR_JOBS);
+        }
+        while matches!(unlocked, Err(UnlockError::Alive(_))) && begun.elapsed() < wait {
+            thread::sleep(INTERVAL);
+            unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
+        }
+        match unlocked {
+            Err(UnlockError::WrongCode(held)) if held.lock.as_ref().is_some_and(is_of_order) => {
+                Err(from_lock(LockError::OtherSecret(held)))
+            }
             // The last job has freed it, or the order never had it.
             Ok(_) | Err(UnlockError::NotLocked | UnlockError::WrongCode(_)) => Ok(()),
             Err(UnlockError::Alive(_)) => Err(Error::refused(

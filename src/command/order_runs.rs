@@ -1,17 +1,22 @@
 //! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
 //! has handed them on.
 
+use std::collections::{HashMap, HashSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
 
+use super::job::{INTERVAL, WAITING_FOR_JOBS};
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
-use crate::record::journal::{Event, Header, Liveness, RunStatus, Runs};
+use crate::record::journal::{Header, Liveness, OutcomeRecord, RunStatus, Runs};
 use crate::record::results::{
-    LocalResults, MergeFacts, OpenTurn, RunCopy, StoredOrder, TurnResult,
+    LocalResults, MergeFacts, OpenTurn, OrderOutline, RunCopy, StoredOrder, TurnResult,
 };
 use crate::state::backend::Backend;
-use crate::state::document::Document;
+use crate::state::document::{Attempt, AttemptOutcome, Document, INTERRUPTED, Intent, RunAction};
 use crate::state::results::ResultFiles;
 
 impl Context {
@@ -71,20 +76,21 @@ impl Context {
         };
         let order = StoredOrder::parse(&order).context(damaged())?;
         // Before the results: a job sends them before it gives back the lock.
-        let of_state = if order.outline.is_recorded {
-            let document = match document {
-                Some(document) => document,
-                None => document.insert(self.opened()?.read_once()?),
-            };
-            Some(facts(document, run))
-        } else {
-            None
+        let document = match document {
+            _ if !order.outline.is_recorded => None,
+            Some(document) => Some(&*document),
+            None => Some(&*document.insert(self.opened()?.read_once()?)),
         };
         let files = store.result_files(run).map_err(from_store)?;
-        let mut facts = of_state.unwrap_or_else(|| MergeFacts {
-            has_ended: files.has_end(),
-            open: killed(&files, &order),
-        });
+        let mut facts = MergeFacts {
+            has_ended: match document {
+                Some(document) => document.order() != Some(run),
+                None => files.has_end(),
+            },
+            is_evaluated: files.has_open_claim(),
+            open: begun(&files, &order),
+            unsent: Vec::new(),
+        };
         let folder = GuardedFolder::create(&self.project.root).map_err(Error::external)?;
         let local = LocalResults::open(folder, run).map_err(Error::external)?;
         let read = |names: Vec<String>| read(&local, store, &order, names);
@@ -93,8 +99,8 @@ impl Context {
             Some(_) => read(files.answers())?,
             None => Vec::new(),
         };
-        if order.outline.is_recorded {
-            facts.open.retain(|open| !has_ended_since(&results, open));
+        if let Some(document) = document {
+            add_recorded(&mut facts, document, &order, &results);
         }
         local
             .write(&order, results, answers, &facts)
@@ -111,17 +117,21 @@ impl Context {
         Ok(Some(files))
     }
 
-    /// Refuses to end a work order while a job of it, or a command of a killed one, runs in this checkout.
+    /// Refuses to end a work order while a job of it, or a command of a killed one, runs in this checkout after `wait`.
     ///
     /// # Errors
     ///
     /// Also if that is unknown.
-    pub fn check_jobs_ended(&self, order: &str) -> Result<()> {
-        let failed = "failed to look for running jobs";
-        let folder = GuardedFolder::find(&self.project.root).context(failed)?;
-        let runs = folder.map(Runs::find).transpose().context(failed)?;
-        let is_other = |it: &Header| !it.is_job() || it.part_of.as_deref() != Some(order);
-        let running = runs.as_ref().and_then(|runs| runs.in_progress(is_other));
+    pub fn check_jobs_ended(&self, order: &str, wait: Duration) -> Result<()> {
+        let begun = Instant::now();
+        let mut running = self.running_job(order)?;
+        if running.is_some() && !wait.is_zero() {
+            self.notices.note(WAITING_FOR_JOBS);
+        }
+        while running.is_some() && begun.elapsed() < wait {
+            thread::sleep(INTERVAL);
+            running = self.running_job(order)?;
+        }
         let Some((run, liveness)) = running else {
             return Ok(());
         };
@@ -145,6 +155,16 @@ impl Context {
         };
         let hint = format!("{fix}, then run `orch finish` again");
         Err(Error::refused(problem).hint(hint))
+    }
+
+    /// Returns a job of a work order that may be running in this checkout.
+    fn running_job(&self, order: &str) -> Result<Option<(String, Liveness)>> {
+        let failed = "failed to look for running jobs";
+        let folder = GuardedFolder::find(&self.project.root).context(failed)?;
+        let runs = folder.map(Runs::find).transpose().context(failed)?;
+        let is_other = |it: &Header| !it.is_job() || it.part_of.as_deref() != Some(order);
+        let running = runs.as_ref().and_then(|runs| runs.in_progress(is_other));
+        Ok(running.map(|(run, liveness)| (run.to_owned(), liveness)))
     }
 
     /// Marks a work order as ended that does not lock the state.
@@ -210,44 +230,92 @@ fn read(
 }
 
 /// Returns the turns whose latest attempt has begun and has no result.
-fn killed(files: &ResultFiles, order: &StoredOrder) -> Vec<OpenTurn> {
-    let killed = files.latest().killed.into_iter();
-    let open = killed.filter_map(|(turn, start)| {
-        Some(OpenTurn {
-            stack: order.outline.turns.get(turn)?.stack.clone(),
-            since: Timestamp::from_second(i64::from(start.attempt))
-                .expect("every u32 of seconds is a timestamp"),
-        })
+fn begun(files: &ResultFiles, order: &StoredOrder) -> Vec<OpenTurn> {
+    let begun = files.latest().begun.into_iter();
+    let begun = begun.filter(|(turn, _)| *turn < order.outline.turns.len());
+    let open = begun.map(|(turn, start)| OpenTurn {
+        turn,
+        since: Timestamp::from_second(i64::from(start.attempt))
+            .expect("every u32 of seconds is a timestamp"),
     });
     open.collect()
 }
 
-/// Returns what the state knows of the run of a work order that locks it.
-fn facts(document: &Document, run: &str) -> MergeFacts {
-    let lock = document.lock.as_ref().filter(|lock| lock.run == run);
-    let Some(shared) = lock.and_then(|lock| lock.shared.as_ref()) else {
-        return MergeFacts {
-            has_ended: true,
-            open: Vec::new(),
+/// Adds what the state knows of a work order whose results lack it: the turns that have begun, and results that were
+/// not sent.
+fn add_recorded(
+    facts: &mut MergeFacts,
+    document: &Document,
+    order: &StoredOrder,
+    results: &[(String, TurnResult)],
+) {
+    let OrderOutline { run, turns, .. } = &order.outline;
+    let turns = turns.iter().enumerate();
+    let turns: HashMap<_, _> = turns
+        .map(|(turn, it)| ((&*it.stack, it.destroys), turn))
+        .collect();
+    let known: HashSet<_> = results
+        .iter()
+        .map(|(_, it)| (it.turn, it.run.as_str()))
+        .collect();
+    for (stack, entry) in &document.stacks {
+        let recorded = match (&entry.intent, &entry.last) {
+            (Some(intent), _) => RecordedTurn::of_intent(intent, run),
+            (None, Some(last)) => RecordedTurn::of_attempt(last, run),
+            (None, None) => None,
         };
-    };
-    let intents = document.stacks.iter().filter_map(|(stack, entry)| {
-        let intent = entry.intent.as_ref()?;
-        let is_of_order = shared.runs.contains(&intent.run);
-        is_of_order.then(|| OpenTurn {
-            stack: stack.clone(),
-            since: intent.since,
-        })
-    });
-    MergeFacts {
-        has_ended: false,
-        open: intents.collect(),
+        let Some(recorded) = recorded else { continue };
+        let turn = turns.get(&(stack.as_str(), *recorded.action == RunAction::Destroy));
+        let Some(&turn) = turn.filter(|turn| !known.contains(&(**turn, recorded.run))) else {
+            continue;
+        };
+        match recorded.outcome {
+            None if facts.open.iter().all(|open| open.turn != turn) => facts.open.push(OpenTurn {
+                turn,
+                since: recorded.at,
+            }),
+            None => {}
+            Some(outcome) => {
+                facts.open.retain(|open| open.turn != turn);
+                let ended = (outcome, recorded.at);
+                let result = order.outline.unsent(recorded.run, turn, ended);
+                facts.unsent.push(result);
+            }
+        }
     }
 }
 
-/// Returns whether a turn that seemed open has ended meanwhile.
-fn has_ended_since(results: &[(String, TurnResult)], open: &OpenTurn) -> bool {
-    let lines = results.iter().flat_map(|(_, result)| &result.lines);
-    let mut ends = lines.filter(|line| line.at >= open.since);
-    ends.any(|line| matches!(&line.event, Event::Ended(ended) if ended.stack == open.stack))
+/// An attempt at a turn of a work order, as the state has it.
+struct RecordedTurn<'d> {
+    run: &'d str,
+    action: &'d RunAction,
+    at: Timestamp,
+    /// How it ended, if it has.
+    outcome: Option<OutcomeRecord>,
+}
+
+impl<'d> RecordedTurn<'d> {
+    fn of_intent(intent: &'d Intent, order: &str) -> Option<Self> {
+        (intent.order.as_deref() == Some(order)).then_some(RecordedTurn {
+            run: &intent.run,
+            action: &intent.action,
+            at: intent.since,
+            outcome: None,
+        })
+    }
+
+    fn of_attempt(last: &'d Attempt, order: &str) -> Option<Self> {
+        let run = last.run.as_deref();
+        let run = run.filter(|_| last.order.as_deref() == Some(order))?;
+        let outcome = match last.outcome {
+            AttemptOutcome::Succeeded | AttemptOutcome::Unknown => OutcomeRecord::Succeeded,
+            AttemptOutcome::Failed | AttemptOutcome::Other(_) => OutcomeRecord::Failed,
+        };
+        Some(RecordedTurn {
+            run,
+            action: &last.action,
+            at: last.at,
+            outcome: Some(outcome).filter(|_| last.failure.as_deref() != Some(INTERRUPTED)),
+        })
+    }
 }

@@ -53,6 +53,15 @@ pub fn from_lock(error: LockError) -> Error {
         LockError::Read(error) => from_read(error),
         LockError::Missing(address) => missing(&address),
         LockError::Held(held) => locked(&held),
+        LockError::OtherSecret(ref held) => {
+            let code = held.lock.as_ref().map(|lock| printable(&lock.code));
+            let unlock = format!("run `orch state unlock {}`", code.unwrap_or_default());
+            Error::new(ErrorKind::Refused, error)
+                .hint("give all jobs and `orch finish` the same `ORCH_ORDER_SECRET`")
+                .hint(format!(
+                    "if the jobs with the other secret have ended, {unlock}"
+                ))
+        }
         LockError::Damaged(ref lock, ref damage) => {
             let what = format!(
                 "the lock of run {} cannot be taken over",

@@ -27,16 +27,16 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct OrderResults {
     pub outline: Arc<OrderOutline>,
     pub backend: Backend,
-    /// If the engine hands results on.
-    pub handed_on: Option<HandedOn>,
+    /// If no state shows which attempts have begun.
+    pub marks: Option<StartMarks>,
 }
 
-/// Marks attempts as begun, where no state shows which ones were killed.
+/// Marks attempts as begun.
 #[derive(Debug)]
-pub struct HandedOn {
+pub struct StartMarks {
     /// The store, for the thread that starts commands.
     pub store: Backend,
-    /// The number of the first attempt on this machine.
+    /// The number of the first attempt on this machine: the time in seconds, or later.
     pub first_attempt: u32,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ResultSender {
     sender: Sender<Message>,
     thread: JoinHandle<Vec<UnsentResult>>,
     outline: Arc<OrderOutline>,
-    handed_on: Option<HandedOn>,
+    marks: Option<StartMarks>,
     /// The numbers of the attempts that were marked as begun.
     attempts: HashMap<usize, u32>,
     /// The header of the job, until its first turn starts.
@@ -81,7 +81,7 @@ impl ResultSender {
         let OrderResults {
             outline,
             backend,
-            handed_on,
+            marks,
         } = results;
         let of_thread = Arc::clone(&outline);
         let thread =
@@ -92,7 +92,7 @@ impl ResultSender {
             sender,
             thread,
             outline,
-            handed_on,
+            marks,
             attempts: HashMap::new(),
             header: Some(Box::new(header.clone())),
         })
@@ -129,7 +129,7 @@ impl ResultSender {
         let logs = self.logs.as_ref().map(|logs| (logs, of_job));
         if let Some(result) = self.lines.add(entry, turn, logs) {
             let attempt = self.attempts.get(&result.turn).copied();
-            let first = self.handed_on.as_ref().map(|it| it.first_attempt);
+            let first = self.marks.as_ref().map(|it| it.first_attempt);
             let attempt = attempt.or(first).unwrap_or(1);
             self.send(Message::Ended(result, attempt));
         }
@@ -137,14 +137,14 @@ impl ResultSender {
 
     /// Marks an attempt as begun, before its command starts.
     fn mark_start(&mut self, turn: (&str, bool)) {
-        let (Some(handed_on), Some(turn)) = (&self.handed_on, self.lines.position(turn)) else {
+        let (Some(marks), Some(turn)) = (&self.marks, self.lines.position(turn)) else {
             return;
         };
-        let attempt = handed_on.first_attempt;
+        let attempt = marks.first_attempt;
         let name = ResultName { turn, attempt };
         let job = self.lines.job().as_bytes();
         // If that fails, the result may follow.
-        if let Ok(attempt) = handed_on.store.put_start(&self.outline.run, name, job) {
+        if let Ok(attempt) = marks.store.put_start(&self.outline.run, name, job) {
             self.attempts.insert(turn, attempt);
         }
     }

@@ -37,6 +37,8 @@ pub struct NewEntry {
     pub earlier: Option<Entry>,
     /// The plan that is applied, if any.
     pub plan: Option<String>,
+    /// The run of the work order, if a job of one runs the command.
+    pub order: Option<String>,
     /// Whether the command recreates the stack, after it was destroyed.
     pub is_made_anew: bool,
     /// The new generation that the command creates beside the current one, if it creates one.
@@ -152,6 +154,7 @@ impl NewEntry {
             run: run.to_owned(),
             since: SystemClock::default().now(),
             plan: self.plan.clone(),
+            order: self.order.clone(),
             other: Map::new(),
         });
         entry
@@ -279,6 +282,7 @@ impl NewEntry {
             at: SystemClock::default().now(),
             commit: self.commit.clone(),
             plan: self.plan.clone(),
+            order: self.order.clone(),
             other: Map::new(),
         });
         Change::Put(Box::new(entry))

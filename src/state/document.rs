@@ -213,6 +213,9 @@ pub struct Attempt {
     /// The id of the applied plan, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// The run of the work order whose job it was, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -239,6 +242,9 @@ pub struct Intent {
     /// The id of the applied plan, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+    /// The run of the work order whose job it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -313,6 +319,7 @@ impl Document {
                     at,
                     commit: None,
                     plan: intent.plan,
+                    order: intent.order,
                     other: Map::new(),
                 });
                 // The run may have changed them.

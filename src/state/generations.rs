@@ -71,6 +71,7 @@ impl Entry {
                 at,
                 commit: None,
                 plan: None,
+                order: None,
                 other: serde_json::Map::new(),
             }),
             ..self.clone()

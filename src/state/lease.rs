@@ -1,6 +1,6 @@
 //! The holder of the lock of a document, and how long it counts as alive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -70,8 +70,6 @@ pub struct SharedLock {
     pub order: String,
     /// The jobs that have not succeeded yet, by id, each with its lock while it runs.
     pub jobs: BTreeMap<String, Option<Box<Lock>>>,
-    /// The runs of its jobs so far.
-    pub runs: BTreeSet<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

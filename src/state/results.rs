@@ -20,6 +20,10 @@ const EVALUATED: &str = ".evaluated";
 /// How the names of copies of runs begin.
 const RUN: &str = "run.";
 
+/// How the names of claims begin, and how those of their ends end.
+const CLAIM: &str = "claim.";
+const CLAIM_END: &str = ".end";
+
 /// The name of the mark that a work order has ended.
 const END: &str = "end";
 
@@ -56,8 +60,17 @@ impl ResultName {
 pub struct LatestAttempts {
     /// The latest results.
     pub results: BTreeMap<usize, ResultName>,
-    /// The attempts that have begun after them and have no result.
-    pub killed: BTreeMap<usize, ResultName>,
+    /// The attempts that have begun after them and have no result: they run, or were killed.
+    pub begun: BTreeMap<usize, ResultName>,
+}
+
+impl LatestAttempts {
+    /// Returns the highest number of an attempt at some turns, if there is any.
+    pub fn last_attempt(&self, turns: &[usize]) -> Option<u32> {
+        let of_turn = |turn| [self.results.get(turn), self.begun.get(turn)];
+        let all = turns.iter().flat_map(of_turn).flatten();
+        all.map(|name| name.attempt).max()
+    }
 }
 
 /// The files with the results and marks of a work order, as the store lists them.
@@ -97,9 +110,17 @@ impl ResultFiles {
             let names = self.named(ending).into_iter();
             names.map(|name| (name.turn, name)).collect()
         };
-        let (results, mut killed) = (by_turn(RESULT), by_turn(STARTED));
-        killed.retain(|turn, start| results.get(turn).is_none_or(|result| result < start));
-        LatestAttempts { results, killed }
+        let (results, mut begun) = (by_turn(RESULT), by_turn(STARTED));
+        begun.retain(|turn, start| results.get(turn).is_none_or(|result| result < start));
+        LatestAttempts { results, begun }
+    }
+
+    /// Returns whether a run may still be evaluating results: its claim has no end.
+    pub fn has_open_claim(&self) -> bool {
+        let claims = self.0.iter().filter(|file| file.starts_with(CLAIM));
+        let (ends, claims): (Vec<&String>, _) = claims.partition(|file| file.ends_with(CLAIM_END));
+        let has_end = |claim: &String| ends.contains(&&format!("{claim}{CLAIM_END}"));
+        claims.into_iter().any(|claim: &String| !has_end(claim))
     }
 
     /// Returns whether the work order was marked as ended.
@@ -273,11 +294,11 @@ impl Backend {
     }
 
     fn claim_key(&self, run: &str, number: usize) -> String {
-        format!("{}claim.{number}", self.results_prefix(run))
+        format!("{}{CLAIM}{number}", self.results_prefix(run))
     }
 
     fn claim_end_key(&self, run: &str, number: usize) -> String {
-        format!("{}.end", self.claim_key(run, number))
+        format!("{}{CLAIM_END}", self.claim_key(run, number))
     }
 
     /// Removes the results of the oldest work orders. Some buckets forbid that.

@@ -3,8 +3,6 @@
 //! The order holds the lock of the document until all its jobs have succeeded. Each job that runs has a lock of its
 //! own in it, with a record and heartbeats, like any run; only the code of that lock lets it write.
 
-use std::collections::BTreeSet;
-
 use serde_json::Map;
 
 use super::backend::{Backend, PutOutcome, ReadDocument};
@@ -13,6 +11,12 @@ use super::lock::{LockError, read, retry};
 use super::store::PutCondition;
 
 impl Document {
+    /// Returns the run of the work order that holds the lock, if one does.
+    pub fn order(&self) -> Option<&str> {
+        let lock = self.lock.as_ref().filter(|lock| lock.shared.is_some());
+        lock.map(|lock| lock.run.as_str())
+    }
+
     /// Returns the lock with this code: that of a run, of a work order or of its running job.
     pub fn lock_with(&self, code: &str) -> Option<&Lock> {
         let lock = self.lock.as_ref()?;
@@ -40,13 +44,11 @@ impl Document {
             shared: Some(SharedLock {
                 order: job.order.clone(),
                 jobs: job.left.iter().map(|job| (job.clone(), None)).collect(),
-                runs: BTreeSet::new(),
                 other: Map::new(),
             }),
             ..own.clone()
         });
         if let Some(shared) = &mut lock.shared {
-            shared.runs.insert(own.run.clone());
             shared.jobs.insert(job.job.clone(), Some(Box::new(own)));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use super::Apply;
 use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
@@ -80,10 +81,16 @@ impl Apply<'_> {
     }
 
     /// Ends the job that only records stacks, and frees the lock of the work order.
-    pub fn free_order(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
+    pub fn free_order(
+        &self,
+        part: &PlanPart,
+        order: &WorkOrder,
+        secret: &str,
+        wait: Duration,
+    ) -> Result<()> {
         let LoadedProject { mut context, .. } = self.load(true)?;
         context.complete_jobs(&part.job.code, std::slice::from_ref(&part.job.job))?;
-        context.free_order(order, secret)?;
+        context.free_order(order, secret, wait)?;
         if let Some(kept) = self.kept {
             kept.keep(context);
         }
@@ -174,7 +181,9 @@ impl Apply<'_> {
 
     /// Returns where the results of a job go.
     pub(super) fn results(&self, context: &Context) -> Result<Option<OrderResults>> {
-        let of_part = self.part.map(|part| context.order_results(&part.outline));
+        let of_part = self
+            .part
+            .map(|part| context.order_results(&part.outline, None));
         Ok(of_part.transpose()?.flatten())
     }
 

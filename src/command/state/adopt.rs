@@ -183,6 +183,7 @@ fn adopted(context: &mut Context, stacks: &[StackIndex]) -> Result<BTreeMap<Stri
                 at,
                 commit: Some(head.to_string()),
                 plan: None,
+                order: None,
                 other: Map::new(),
             }),
             mode: (stack.mode == StackMode::Read).then(|| READ.to_owned()),

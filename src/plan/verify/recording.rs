@@ -124,6 +124,7 @@ impl ApplyRecording<'_, '_> {
             declared: entry.clone(),
             earlier: Some(entry.clone()),
             plan: Some(self.saved.plan.id.clone()),
+            order: self.lock.document().order().map(str::to_owned),
             is_made_anew: false,
             made: None,
             destroyed: path.generation(),

@@ -91,7 +91,7 @@ pub(crate) struct FinishArgs {
     #[arg(long, value_name = "FILE")]
     work_order: PathBuf,
 
-    /// How long to wait for the state lock, as in 10m
+    /// How long to wait for running jobs and for the state lock, as in 10m
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
 
@@ -348,7 +348,8 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         let part = jobs.part(None);
         jobs.apply.with(|parts| {
             let status = parts.apply(&part)?;
-            parts.finish(&part, &order, &jobs.secret)?;
+            let wait = args.lock_timeout.unwrap_or_default();
+            parts.finish(&part, &order, &jobs.secret, wait)?;
             // It may run a stack again that has failed.
             let followed = shown_status(parts.follow(ended));
             Ok((status, parts.unfinished(&part)?, followed))
@@ -360,8 +361,8 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         if recorded.is_none() {
             return finish_unrecorded(&jobs, ended, &reports);
         }
-        let of_jobs = jobs.progress(recorded)?.turns;
         jobs.free(&secret())?;
+        let of_jobs = jobs.progress(recorded)?.turns;
         let followed = shown_status(jobs.follow(ended));
         // A follow-up may have run a stack again that had failed.
         let states = of_jobs.into_iter().zip(jobs.progress(recorded)?.turns);
@@ -374,7 +375,6 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         Ok((run, reported)) => (run, reported),
         Err(error) => (None, shown_status(Err(error))),
     };
-    // Once the lock is free, the state has no failures of the order.
     let by_stack = states_of(&order, run.as_ref());
     unfinished.retain(|stack, has_failed| {
         let state = by_stack.get(stack.as_str());
@@ -403,7 +403,7 @@ fn finish_unrecorded(
         console::note("nothing marks the root of this project, so the engine has the results");
         return Ok(ExitStatus::Success);
     }
-    context.check_jobs_ended(&order.run)?;
+    context.check_jobs_ended(&order.run, jobs.lock_timeout.unwrap_or_default())?;
     context.end_order(&order.run)?;
     let followed = shown_status(jobs.follow(ended));
     let (run, reported) = match report(chdir, order, reports) {

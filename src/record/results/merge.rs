@@ -15,14 +15,19 @@ use crate::record::journal::{
 pub struct MergeFacts {
     /// Whether no job is left that may run.
     pub has_ended: bool,
+    /// Whether a run may still be evaluating the results.
+    pub is_evaluated: bool,
     /// The turns that jobs have begun.
     pub open: Vec<OpenTurn>,
+    /// What the state knows of turns whose results were not sent.
+    pub unsent: Vec<TurnResult>,
 }
 
-/// A turn that has begun, and that has no result yet.
+/// An attempt at a turn that has begun, and that has no result yet.
 #[derive(Debug)]
 pub struct OpenTurn {
-    pub stack: String,
+    /// The position of the turn in the work order.
+    pub turn: usize,
     pub since: Timestamp,
 }
 
@@ -42,8 +47,10 @@ pub fn merged(
     lines.extend(facts.open.iter().map(|open| started(order, results, open)));
     let is_left = |turn: &usize| !known.contains(turn);
     let is_whole = !(0..order.outline.turns.len()).any(|turn| is_left(&turn));
-    if is_whole || facts.has_ended {
+    if (is_whole || facts.has_ended) && !facts.is_evaluated {
         let at = lines.last().map_or(order.header.at, |line| line.at);
+        let open = facts.open.iter().map(|open| open.turn);
+        let known = known.into_iter().chain(open).collect();
         let ended = ended_without_start(order, results, &known);
         lines.extend(ended.into_iter().map(|mut line| {
             line.at = at;
@@ -54,27 +61,22 @@ pub fn merged(
     lines
 }
 
-/// Returns the line that a turn has begun: the first of its stack without a result, or a further attempt of the last.
+/// Returns the line that a further attempt at a turn has begun.
 fn started(order: &StoredOrder, results: &[TurnResult], open: &OpenTurn) -> JournalEntry {
-    let turns = &order.outline.turns;
-    let is_of_stack = |turn: &usize| turns[*turn].stack == open.stack;
-    let of_stack: Vec<usize> = (0..turns.len()).filter(is_of_stack).collect();
-    let has_result = |turn: &usize| results.iter().any(|result| result.turn == *turn);
-    let turn = of_stack.iter().find(|turn| !has_result(turn));
-    let turn = turn.or(of_stack.last()).copied();
-    let ends = results.iter().filter(|result| Some(result.turn) == turn);
+    let turn = open.turn;
+    let ends = results.iter().filter(|result| result.turn == turn);
     let ends = ends.flat_map(|result| &result.lines);
     let attempts = ends.filter_map(|line| match &line.event {
         Event::Ended(ended) => Some(ended.attempts),
         _ => None,
     });
     let started = Event::Started {
-        stack: open.stack.clone(),
+        stack: order.outline.turns[turn].stack.clone(),
         attempt: attempts.max().unwrap_or_default() + 1,
     };
     let mut line = JournalEntry::new(open.since, started);
-    let number = turn.map(|turn| order.outline.numbers()[turn]);
-    line.turn = number.filter(|number| *number > 1);
+    let number = order.outline.numbers()[turn];
+    line.turn = Some(number).filter(|number| *number > 1);
     line
 }
 

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::result::{ResultError, check_format};
-use crate::record::journal::{FORMAT, Header, PoliciesRecord};
+use super::result::{ResultError, TurnResult, check_format};
+use crate::record::journal::{
+    EndedTurnRecord, Event, FORMAT, Header, JournalEntry, OutcomeRecord, PoliciesRecord,
+};
 
 /// The turns of a work order and their constraints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,6 +54,47 @@ impl OrderOutline {
             *count
         };
         self.turns.iter().map(number).collect()
+    }
+
+    /// Returns the result of a turn in a run of its job, of which only the outcome and its time are known.
+    pub fn unsent(
+        &self,
+        run: &str,
+        turn: usize,
+        (outcome, at): (OutcomeRecord, Timestamp),
+    ) -> TurnResult {
+        let stack = &self.turns[turn].stack;
+        let number = Some(self.numbers()[turn]).filter(|number| *number > 1);
+        let events = [
+            Event::Started {
+                stack: stack.clone(),
+                attempt: 1,
+            },
+            Event::OutputLost {
+                stack: stack.clone(),
+                problem: "its job sent no result".to_owned(),
+            },
+            Event::Ended(EndedTurnRecord {
+                stack: stack.clone(),
+                outcome,
+                failure: None,
+                cause: None,
+                elapsed_ms: 0,
+                attempts: 1,
+                changes: None,
+            }),
+        ];
+        let line = |event| {
+            let mut line = JournalEntry::new(at, event);
+            line.turn = number;
+            line
+        };
+        TurnResult {
+            run: run.to_owned(),
+            turn,
+            lines: events.map(line).into(),
+            logs: Vec::new(),
+        }
     }
 
     /// Returns the turns right before each, by position, that must succeed first.

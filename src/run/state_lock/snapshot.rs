@@ -176,6 +176,7 @@ impl InputSnapshot {
             declared,
             earlier: document.stacks.get(&key).cloned(),
             plan: None,
+            order: document.order().map(str::to_owned),
             is_made_anew: false,
             made: None,
             destroyed: None,

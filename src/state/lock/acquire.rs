@@ -135,6 +135,12 @@ pub fn lock(
     }
 }
 
+/// Returns whether the work order of a job holds a lock.
+fn is_of_order(held: &LockConflict, job: Option<&OrderJob>) -> bool {
+    let lock = held.lock.as_ref();
+    lock.zip(job).is_some_and(|(lock, job)| lock.run == job.run)
+}
+
 enum Attempt {
     Locked(Box<Locked>),
     /// The lock is free, and so many others are first.
@@ -220,6 +226,9 @@ impl Acquisition<'_> {
             }
             Err(LockError::Held(held)) if shares && job.is_some_and(|job| job.is_chosen) => {
                 return Err(LockError::Held(held));
+            }
+            Err(LockError::Held(held)) if !shares && is_of_order(&held, job) => {
+                return Err(LockError::OtherSecret(held));
             }
             Err(LockError::Held(held)) => {
                 let run = held.lock.as_ref().map(|lock| lock.run.as_str());

@@ -99,6 +99,9 @@ pub enum LockError {
     /// Another run writes.
     #[error("the state is locked")]
     Held(Box<LockConflict>),
+    /// A job has another code than the lock of its own work order.
+    #[error("the work order has locked the state with another secret")]
+    OtherSecret(Box<LockConflict>),
     /// The lock could be taken over, but the record of its holder is damaged.
     #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
     Damaged(Box<Lock>, Damage),
@@ -246,7 +249,10 @@ fn free_holder(
     } else if let Some(expires) = lock.expires().filter(is_over) {
         TakeoverReason::Expired(expires)
     } else {
-        let held = held_since(lock, silence, now);
+        // Only the code of the order unlocks the lock of a job.
+        let outer = document.lock.as_ref();
+        let code = outer.map_or_else(|| lock.code.clone(), |outer| outer.code.clone());
+        let held = held_since(Lock { code, ..lock }, silence, now);
         return Err(LockError::Held(Box::new(LockConflict {
             is_outlived: is_here && is_outlived(presence, held.lock.as_ref()),
             ..held

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::followed::attach;
-use super::job_results::{export, machine, run_of, shared, shown};
+use super::job_results::{KILL, age_records, export, machine, run_of, shared, shown};
 use super::together::HeldUp;
 use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::policies::resumed::kill_behind;
@@ -505,21 +505,41 @@ fn runs_show_an_order_as_failed_whose_replaced_stack_is_only_destroyed() {
         "plan -o saved --match /db --replace db --allow-destroy 9",
     );
     let jobs = export(&repository, "saved");
+    let run = run_of(&repository);
+    let state = |machine: &str| shown(&repository, machine, &run)["state"].clone();
+    hook(&repository, "apply", "db", KILL);
+    let killed = repository.command(&jobs["/db"]).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    assert_eq!(state(&machine(&repository, "second")), "unfinished");
+    age_records(&repository);
+    fails(&repository, FINISH, 1, "/db: failed");
+    assert_eq!(state(&machine(&repository, "third")), "failed");
+    unhook(&repository, "apply", "db");
     done(&repository, &jobs["/db"]);
     done(&repository, FINISH);
     assert_eq!(world(&repository, "web").as_deref(), Some("1"));
-    let run = run_of(&repository);
-    let state = |machine: &str| shown(&repository, machine, &run)["state"].clone();
-    assert_eq!(state(&machine(&repository, "second")), "succeeded");
-    // As if the job had been killed after the destroy.
-    for file in fs::read_dir(order_in_store(&repository)).unwrap() {
-        let file = file.unwrap().path();
-        let name = file.file_name().unwrap().to_string_lossy();
-        if name.starts_with("00001.") {
-            fs::remove_file(&file).unwrap();
-        }
+    assert_eq!(state(&machine(&repository, "fourth")), "succeeded");
+}
+
+/// Other machines do not call an order succeeded whose follow-ups run, or were killed.
+#[test]
+fn runs_show_an_order_as_unfinished_while_its_follow_ups_run() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    for stack in ["/db", "/cache", "/app"] {
+        done(&repository, &jobs[stack]);
     }
-    assert_eq!(state(&machine(&repository, "third")), "failed");
+    let run = run_of(&repository);
+    let second = machine(&repository, "second");
+    let state = |machine: &str| shown(&repository, machine, &run)["state"].clone();
+    assert_eq!(state(&second), "succeeded");
+    done(&repository, FINISH);
+    assert_eq!(state(&second), "succeeded");
+    lose(&repository);
+    kill_behind(&repository, |line| line["event"] == "started");
+    for machine in [&*second, &machine(&repository, "third")] {
+        assert_eq!(state(machine), "unfinished");
+    }
 }
 
 /// Returns the folder in the store with the results of the work order.

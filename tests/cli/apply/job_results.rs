@@ -347,6 +347,106 @@ fn finish_has_the_results_of_a_command_that_the_state_does_not_record() {
     );
 }
 
+/// A hook that kills the job.
+pub(super) const KILL: &str = "kill -KILL $PPID\nexit 1\n";
+
+/// Makes the last heartbeats some time ago.
+pub(super) fn age_records(repository: &Repository) {
+    for file in fs::read_dir(repository.outside().join("shared")).unwrap() {
+        let file = file.unwrap().path();
+        if file.to_string_lossy().contains(".run-") {
+            let record = File::options().write(true).open(file).unwrap();
+            let then = SystemTime::now() - Duration::from_mins(10);
+            record.set_modified(then).unwrap();
+        }
+    }
+}
+
+#[test]
+fn runs_show_a_killed_stack_after_the_lock_is_free() {
+    let repository = shared();
+    hook(&repository, "apply", "web", KILL);
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved");
+    let killed = repository.command(&jobs["/web"]).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    age_records(&repository);
+    fails(
+        &repository,
+        "finish --work-order order.json --report ../report.md",
+        1,
+        "/web: failed",
+    );
+    let report = fs::read_to_string(repository.outside().join("report.md")).unwrap();
+    assert!(report.contains("killed"), "{report}");
+    for machine in ["", &machine(&repository, "second")] {
+        let run = shown(&repository, machine, &run_of(&repository));
+        assert_eq!(run["stacks"]["/web"][0][0], "unknown", "{run}");
+        assert_eq!(run["stacks"]["/db"][0][0], "not run", "{run}");
+    }
+    unhook(&repository, "apply", "web");
+    done(&repository, &jobs["/web"]);
+    let run = shown(&repository, "", &run_of(&repository));
+    assert_eq!(run["stacks"]["/web"][0][0], "succeeded", "{run}");
+}
+
+/// Without a state, marks in the store show it.
+#[test]
+fn runs_show_a_killed_stack_of_a_command_in_a_bucket() {
+    let server = BucketServer::new(Dialect::S3);
+    let (repository, orch) = in_bucket(&server);
+    let orch = |arguments: &str| orch(&repository, arguments);
+    repository.write(
+        "/note",
+        "[ $ORCH_STACK_NAME != db ] || [ -e ../../go ] || kill -KILL $PPID\n",
+    );
+    repository.commit();
+    orch("export make -o jobs.mk --work-order order.json -- sh ../note");
+    let jobs = jobs_of(&repository);
+    let mut killed = repository.command(&jobs["/db"]);
+    let killed = killed.envs(server.credentials()).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    let second = machine(&repository, "second");
+    let shown = || -> Value {
+        let shown = orch(&format!("{second} runs show last --format json"));
+        serde_json::from_str(&shown).unwrap()
+    };
+    let run = shown();
+    assert_eq!(run["stacks"][1]["state"], "unknown", "{run}");
+    fs::write(repository.outside().join("go"), "").unwrap();
+    orch(&jobs["/db"]);
+    let run = shown();
+    assert_eq!(run["succeeded"], 1, "{run}");
+}
+
+/// The state is the truth about what was applied, whether or not its result was sent.
+#[test]
+fn job_of_a_command_whose_result_was_not_sent_runs_nothing_again() {
+    let repository = shared();
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    let jobs = export(&repository, "--record=apply -- sh ../note");
+    let unsent = repository.outside().join("shared/acme.results");
+    fs::write(&unsent, "").unwrap();
+    let output = done(&repository, &jobs["/web"]);
+    assert!(output.contains("is only on this machine"), "{output}");
+    fs::remove_file(unsent).unwrap();
+    for stack in ["/db", "/cache", "/app", "/end"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, "finish --work-order order.json");
+    log(&repository);
+    // The lock is free.
+    let second = machine(&repository, "second");
+    let again = done(&repository, &format!("{second} {}", jobs["/web"]));
+    assert!(again.contains("nothing to do"), "{again}");
+    assert_eq!(log(&repository), [""; 0]);
+    let run = shown(&repository, &second, &run_of(&repository));
+    assert_eq!(run["counts"], json!([5, 0, 0, 0]), "{run}");
+    let said = done(&repository, &format!("{second} runs show last"));
+    assert!(said.contains("its job sent no result"), "{said}");
+}
+
 #[test]
 fn job_whose_result_cannot_be_sent_keeps_it_and_says_so() {
     let repository = shared();
@@ -420,12 +520,7 @@ fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     fs::write(repository.outside().join("world/on"), "").unwrap();
-    // Its last heartbeat was some time ago.
-    for record in files(&state).iter().filter(|it| is(it, ".run-")) {
-        let record = File::options().write(true).open(record).unwrap();
-        let then = SystemTime::now() - Duration::from_mins(10);
-        record.set_modified(then).unwrap();
-    }
+    age_records(&repository);
     let finish = "finish --work-order order.json";
     fails(&repository, finish, 1, "1 of 1 stack not done");
     let run = shown(&repository, "", "last");

@@ -1,5 +1,6 @@
 //! Jobs of a work order: the gate before each stack, the lock that they share, and the end of all.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
@@ -476,6 +477,79 @@ fn work_of_a_command_names_the_stacks_that_it_cannot_run() {
     for _ in 0..2 {
         let not_done = "2 of 4 stacks not done:\nnote: /app: not run\nnote: /db: failed\n";
         fails(&repository, "work --work-order order.json", 1, not_done);
+    }
+}
+
+/// A failed stack of a command is not run again after `orch finish` either, as with a plan.
+#[test]
+fn worker_that_starts_after_finish_repeats_no_failed_stack() {
+    let repository = with_state(&STACKS);
+    let text = "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n[ $ORCH_STACK_NAME != db ]\n";
+    repository.write("/note", text);
+    repository.commit();
+    let export = "export make -o jobs.mk --work-order order.json --workers 2 --record=apply";
+    let command = "--on-error skip-dependents -- sh ../note";
+    done(&repository, &format!("{export} {command}"));
+    let not_done = "2 of 4 stacks not done:\nnote: /app: not run\nnote: /db: failed\n";
+    fails(&repository, "work --work-order order.json", 1, not_done);
+    fails(&repository, "finish --work-order order.json", 1, not_done);
+    log(&repository);
+    fails(&repository, "work --work-order order.json", 1, not_done);
+    assert_eq!(log(&repository), [""; 0]);
+}
+
+#[test]
+fn finish_waits_for_a_running_job_and_needs_its_secret() {
+    for record in ["--record=apply", "--no-record"] {
+        let repository = with_state(&[("/db", ""), ("/web", "")]);
+        let waits = "exec > /dev/null 2>&1\n[ $ORCH_STACK_NAME = db ] || exit 0\ntouch $ORCH_ROOT/../begun\nwhile [ -d $ORCH_ROOT ] && [ ! -e $ORCH_ROOT/../go ]; do sleep 0.01; done\n";
+        repository.write("/note", waits);
+        repository.commit();
+        let export = "export make --jobs 9 -o jobs.mk --work-order order.json";
+        done(&repository, &format!("{export} {record} -- sh ../note"));
+        let text = std::fs::read(repository.path("/order.json")).unwrap();
+        let order: Value = serde_json::from_slice(&text).unwrap();
+        let with_secret = |arguments: &str| {
+            let mut command = repository.command(arguments);
+            command
+                .env("ORCH_ORDER_SECRET", "known")
+                .stdin(Stdio::null());
+            command.stderr(Stdio::piped());
+            command
+        };
+        let mut first = with_secret(&job(&order, "/db")).spawn().unwrap();
+        let begun = repository.outside().join("begun");
+        wait_until("the command runs", || begun.exists());
+        let finish = "finish --work-order order.json";
+        let output = with_secret(finish).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        if record == "--record=apply" {
+            let secret = "give all jobs and `orch finish` the same `ORCH_ORDER_SECRET`";
+            for command in [finish, &job(&order, "/web")] {
+                fails(&repository, command, 4, secret);
+            }
+            // Its lock has the code of the order.
+            let again = with_secret(&job(&order, "/db")).output().unwrap();
+            let said = String::from_utf8_lossy(&again.stderr).into_owned();
+            let code = lock(&repository)["code"].as_str().unwrap().to_owned();
+            let unlock = format!("run `orch state unlock {code}`");
+            assert!(said.contains(&unlock), "{said}");
+        }
+        let mut last = with_secret(&format!("{finish} --lock-timeout 10m"))
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(last.stderr.take().unwrap()).lines();
+        let mut waits = said.by_ref().map(Result::unwrap);
+        assert!(waits.any(|line| line.contains("waiting until the jobs of the work order end")));
+        std::fs::write(repository.outside().join("go"), "").unwrap();
+        assert!(first.wait().unwrap().success());
+        let rest: Vec<String> = waits.collect();
+        assert_eq!(last.wait().unwrap().code(), Some(1), "{rest:?}");
+        assert!(
+            rest.iter().any(|line| line.contains("/web: not run")),
+            "{rest:?}"
+        );
+        assert!(rest.iter().all(|line| !line.contains("/db")), "{rest:?}");
     }
 }
 

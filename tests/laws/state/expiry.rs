@@ -249,6 +249,7 @@ impl World {
                 action: RunAction::Apply,
                 run: run.id.clone(),
                 since: Timestamp::UNIX_EPOCH,
+                order: None,
                 plan: None,
                 other: Map::new(),
             }),

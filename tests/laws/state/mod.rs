@@ -177,6 +177,7 @@ fn attempt(run: &str, at: Timestamp) -> Attempt {
         run: Some(run.to_owned()),
         at,
         commit: None,
+        order: None,
         plan: None,
         other: Map::new(),
     }
@@ -288,6 +289,7 @@ impl World {
                     action: RunAction::Apply,
                     run: run.id.clone(),
                     since: now,
+                    order: None,
                     plan: None,
                     other: Map::new(),
                 });

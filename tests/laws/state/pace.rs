@@ -59,6 +59,7 @@ impl World {
                 action: RunAction::Apply,
                 run: "run".to_owned(),
                 since: jiff::Timestamp::UNIX_EPOCH,
+                order: None,
                 plan: None,
                 other: Map::new(),
             });

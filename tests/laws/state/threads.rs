@@ -84,6 +84,7 @@ impl Project {
                 action: RunAction::Apply,
                 run: RUN.to_owned(),
                 since: self.clock.now(),
+                order: None,
                 plan: None,
                 other: Map::new(),
             }),

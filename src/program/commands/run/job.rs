@@ -55,7 +55,8 @@ impl CommandJobs<'_> {
 
     /// Frees the lock of the work order, whose jobs have ended.
     pub(crate) fn free(&self, secret: &str) -> Result<()> {
-        self.with(|context| Ok(context.free_order(self.order, secret)?))
+        let wait = self.lock_timeout.unwrap_or_default();
+        self.with(|context| Ok(context.free_order(self.order, secret, wait)?))
     }
 
     /// Runs the command in the stacks of a job.
