@@ -154,6 +154,16 @@ pub enum Failure {
     Lost(String),
 }
 
+impl Failure {
+    /// Returns whether the command was started.
+    pub fn may_have_effect(&self) -> bool {
+        !matches!(
+            self,
+            Failure::NotStarted(_) | Failure::Refused(_) | Failure::Condition(_)
+        )
+    }
+}
+
 /// Why the run ended before a turn could start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelCause {

@@ -145,6 +145,11 @@ impl NewEntry {
             None => self.declared.clone(),
         };
         self.depose_unfinished(&mut entry);
+        // If this never ends, they are unknown.
+        if self.made.is_none() {
+            entry.outputs = None;
+        }
+        self.note_attempt(&mut entry);
         // Even if this never ends, the stack has been replaced.
         if self.is_made_anew {
             entry.changed = Some(UNMERGED);
@@ -187,7 +192,8 @@ impl NewEntry {
             self.action == RunAction::Destroy && self.destroyed.is_none() && !is_complete;
         let unknown = self.unknown().filter(|_| failure.is_none());
         if unknown.is_some() || failure.is_none() && destroys_part {
-            let entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
+            let mut entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
+            self.note_attempt(&mut entry);
             return self.attempted(run, entry, RecordedOutcome::Unknown, unknown);
         }
         match self.destroyed {
@@ -234,12 +240,16 @@ impl NewEntry {
             // The effect of the command is unknown; it applied these inputs.
             None => self.updates(),
         };
-        let has_changed = has_changed || self.made.is_some();
+        let may_have_changed = earlier.is_some_and(|earlier| earlier.may_have_changed);
+        let has_changed = has_changed || may_have_changed || self.made.is_some();
         if failure.is_none() && has_changed || self.is_made_anew {
             entry.changed = Some(UNMERGED);
         }
         if failure.is_none() && effect.is_some_and(|effect| effect != Effect::Nothing) {
             entry.modified = Some(UNMERGED);
+        }
+        if failure.is_some_and(Failure::may_have_effect) {
+            self.note_attempt(&mut entry);
         }
         // The result of an unfinished generation does not describe the current one.
         let is_about_current = self.made.is_none() || failure.is_none();
@@ -260,6 +270,12 @@ impl NewEntry {
             Some(failure) => (RecordedOutcome::Failed, Some(kind(failure).to_owned())),
         };
         self.attempted(run, entry, outcome, failure)
+    }
+
+    /// Notes that the command may have updated the stack.
+    fn note_attempt(&self, entry: &mut Entry) {
+        let updates = self.action == RunAction::Apply && self.made.is_none();
+        entry.may_have_changed |= updates && entry.applied.is_some();
     }
 
     fn attempted(

@@ -125,6 +125,9 @@ pub struct Entry {
     /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<u64>,
+    /// Whether an attempt since then did not succeed, and may have updated it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_have_changed: bool,
     /// The write that merged the last apply with changes, including its creation; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<u64>,
@@ -322,8 +325,6 @@ impl Document {
                     order: intent.order,
                     other: Map::new(),
                 });
-                // The run may have changed them.
-                entry.outputs = None;
             }
         }
     }

@@ -161,7 +161,7 @@ pub fn recover(
 }
 
 /// Returns whether an entry is unchanged since a run, or whoever took its lock, wrote it: each part is from before
-/// the run or from its record, except for the results of attempts.
+/// the run or from its record, except for what attempts leave.
 fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -> bool {
     if before.is_none() && (recorded.is_none() || found.applied.is_none()) {
         // The run was to destroy the stack, and its former path is unknown; or to create it, and the intent lacks
@@ -177,6 +177,8 @@ fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -
         let mut entry = Entry {
             last: found.last.clone(),
             intent: found.intent.clone(),
+            may_have_changed: found.may_have_changed,
+            outputs: entry.outputs.clone().filter(|_| found.outputs.is_some()),
             ..entry.clone()
         };
         entry.number_like(found);

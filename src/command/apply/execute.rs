@@ -438,7 +438,9 @@ impl Apply<'_> {
         let n_allowed = self.approval.destroys.max(typed);
         to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
         let (project, document) = (&context.project, document.as_ref());
-        let mut outputs = used_outputs(project, &context.graph, document, &to_do, run);
+        // Another job may record stacks whose outputs this one uses.
+        let recording = verified.all_to_do(self.saved);
+        let mut outputs = used_outputs(project, &context.graph, document, &recording, run);
         to_do.leave_out_recorded(project, document, &mut outputs);
         if consent == ApprovalAnswer::Refused {
             to_do.keep_records();

@@ -284,9 +284,14 @@ impl Apply<'_> {
 }
 
 impl VerifiedPlan {
+    /// Returns the work that is left of the whole plan.
+    pub(super) fn all_to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
+        to_do(&self.context, saved, self.document.as_ref(), &self.progress)
+    }
+
+    /// Returns the work that is left of this part of the plan.
     pub(super) fn to_do<'s>(&'s self, saved: &'s SavedPlan) -> RemainingWork<'s> {
-        let document = self.document.as_ref();
-        let mut to_do = to_do(&self.context, saved, document, &self.progress);
+        let mut to_do = self.all_to_do(saved);
         if let Some(part) = &self.part {
             to_do.keep_only(&self.context.project, &part.open);
             if !part.records {

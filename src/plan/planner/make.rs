@@ -300,10 +300,19 @@ impl Planning<'_> {
     ) -> Result<AskedTools> {
         note_without_state(self, subjects);
         let entries = self.entries();
-        let read = self.read_first(subjects, &entries)?;
+        let (read, mut used) = self.read_first(subjects, &entries)?;
         self.find_created_first(subjects);
-        let asked = self.ask(&self.needs(subjects), read)?;
-        self.ask_waiting(subjects, &entries, checks, asked)
+        let mut asked = self.ask(&self.needs(subjects), read)?;
+        loop {
+            asked = self.ask_waiting(subjects, &entries, checks, asked)?;
+            let Some(used) = &mut used else { break };
+            if !self.note_outputs(subjects, &entries, used, &asked) {
+                break;
+            }
+            self.compare_outputs(subjects, &entries, used);
+            asked = self.ask(&self.needs(subjects), asked)?;
+        }
+        Ok(asked)
     }
 
     /// Returns the document with the entries of moved stacks under their new keys, if the tools show that

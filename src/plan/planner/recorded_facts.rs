@@ -7,12 +7,13 @@ use super::ask::AskedTools;
 use super::{Planning, RecordedState, StackToPlan, StacksToPlan};
 use crate::change::StackStatus;
 use crate::context::{Context, Entries};
-use crate::driver::Tool;
+use crate::driver::{Outputs, Tool};
 use crate::error::Result;
 use crate::exit::ExitStatus;
 use crate::path::StackPath;
 use crate::plan::backends::{BlockedStacks, StackBackend, blocked};
-use crate::plan::entry::PlanMode;
+use crate::plan::entry::{AskedAction, Decision, PlanMode};
+use crate::plan::triggers::named_outputs;
 use crate::plan::upstream::outputs_differ;
 use crate::plan::used_outputs::UsedOutputs;
 use crate::printable::printable;
@@ -66,50 +67,107 @@ impl Context {
     }
 }
 
-impl Planning<'_> {
-    /// Reads the outputs of read-only stacks that others were applied with, and finds differences.
+impl<'a> Planning<'a> {
+    /// Reads the outputs of read-only stacks, and finds stacks that were applied with other outputs than the known ones.
+    /// Returns the answers, and the outputs that stacks use; `None` if no recorded stack used any.
     pub(super) fn read_first(
         self,
         subjects: &mut StacksToPlan<'_>,
         entries: &Entries<'_>,
-    ) -> Result<AskedTools> {
+    ) -> Result<(AskedTools, Option<UsedOutputs<'a>>)> {
         let mut read = AskedTools::none(self.context);
         let is_normal = self.request.options.mode == PlanMode::Normal;
-        let Some(recorded) = self.recorded.filter(|_| is_normal) else {
-            return Ok(read);
-        };
         let upstream_of = |entry: &Entry| entry.applied.as_ref()?.upstream.clone();
-        if entries
-            .values()
-            .all(|(_, entry)| upstream_of(entry).is_none())
-        {
-            return Ok(read);
+        let mut recorded = entries.values().map(|(_, entry)| upstream_of(entry));
+        if !is_normal || self.recorded.is_none() || recorded.all(|it| it.is_none()) {
+            return Ok((read, None));
         }
         let project = &self.context.project;
-        let stacks = &project.stacks;
         let earlier = |stack| entries.get(&stack)?.1.outputs.as_ref();
         let mut used = UsedOutputs::new(project, &self.context.graph, earlier);
         let mut needs = self.needs(subjects);
-        needs.retain(|it| stacks[it.subject.stack].mode == StackMode::Read);
+        needs.retain(|it| project.stacks[it.subject.stack].mode == StackMode::Read);
         read = self.ask(&needs, read)?;
-        let mut changed: BTreeSet<StackIndex> = BTreeSet::new();
-        for (path, answer) in &read.answers {
-            let Some(stack) = stacks.find(path) else {
+        drop(needs);
+        self.note_outputs(subjects, entries, &mut used, &read);
+        self.compare_outputs(subjects, entries, &mut used);
+        Ok((read, Some(used)))
+    }
+
+    /// Notes the present outputs of stacks without work that differ from the recorded ones: somebody else has applied
+    /// them. Returns whether there are new ones.
+    pub(super) fn note_outputs(
+        self,
+        subjects: &mut StacksToPlan<'_>,
+        entries: &Entries<'_>,
+        used: &mut UsedOutputs<'_>,
+        asked: &AskedTools,
+    ) -> bool {
+        let named = named_outputs(&self.context.references);
+        let salted = |stack, outputs: &Outputs, earlier| match named.get(&stack) {
+            Some(compared) => outputs.salting(compared, earlier, false).ok(),
+            None => Some(outputs.clone()),
+        };
+        let mut found = Vec::new();
+        for needed in self.needs(subjects) {
+            let subject = needed.subject;
+            let Some(Ok(answer)) = asked
+                .answers
+                .get(&self.context.project.stacks[subject.stack].path)
+            else {
                 continue;
             };
-            let Some(outputs) = answer.as_ref().ok().and_then(|it| it.outputs.as_ref()) else {
+            let is_pending = match needed.need {
+                Decision::Ask(_, AskedAction::Read) => false,
+                Decision::Ask(_, AskedAction::Update) if !answer.changes_something() => {
+                    self.status(subject.stack) != Some(&StackStatus::Applied)
+                }
+                _ => continue,
+            };
+            let Some((_, entry)) = entries.get(&subject.stack) else {
                 continue;
             };
-            let earlier = earlier(stack);
-            let now = outputs.recorded(&read.id, earlier, false);
-            if earlier != Some(&now) {
-                changed.insert(stack);
-                used.set(stack, Some(&now));
+            let earlier = entry.outputs.as_ref();
+            let now = match &answer.outputs {
+                Some(outputs) => PresentOutputs {
+                    likely: salted(subject.stack, outputs, earlier)
+                        .map(|outputs| outputs.recorded(&asked.id, earlier, false)),
+                    // A sensitive output may have changed.
+                    certain: Some(outputs.recorded(&asked.id, earlier, is_pending)),
+                },
+                None if is_pending => PresentOutputs::default(),
+                None => continue,
+            };
+            let is_known = match subjects.outputs.get(&subject.stack) {
+                Some(known) => *known == now.likely,
+                None => earlier == now.certain.as_ref(),
+            };
+            if !is_known {
+                found.push((subject.stack, now));
             }
         }
+        for (stack, now) in &found {
+            used.set(*stack, now.certain.as_ref());
+            subjects.outputs.insert(*stack, now.likely.clone());
+        }
+        !found.is_empty()
+    }
+
+    fn status(self, stack: StackIndex) -> Option<&'a StackStatus> {
+        self.recorded?.statuses.stacks.get(&stack)
+    }
+
+    /// Finds applied stacks that use other outputs than they were applied with.
+    pub(super) fn compare_outputs(
+        self,
+        subjects: &mut StacksToPlan<'_>,
+        entries: &Entries<'_>,
+        used: &mut UsedOutputs<'_>,
+    ) {
+        let stacks = &self.context.project.stacks;
+        let changed = &subjects.outputs;
         for subject in &mut subjects.all {
             let stack = subject.stack;
-            let status = recorded.statuses.stacks.get(&stack);
             let Some((_, entry)) = entries.get(&stack) else {
                 continue;
             };
@@ -119,7 +177,8 @@ impl Planning<'_> {
             let Some(before) = UsedDigests::of(applied) else {
                 continue;
             };
-            if status != Some(&StackStatus::Applied) {
+            if self.status(stack) != Some(&StackStatus::Applied) || subject.outputs_differ.is_some()
+            {
                 continue;
             }
             let differences = used.differences(stack, &before);
@@ -129,8 +188,11 @@ impl Planning<'_> {
                 continue;
             }
             let is_newer = |source: &StackIndex| {
-                let theirs = entries.get(source).and_then(|it| it.1.applied.as_ref());
-                changed.contains(source) || theirs.is_some_and(|it| it.serial > applied.serial)
+                let theirs = entries.get(source).map(|(_, entry)| entry);
+                let is_later = theirs.and_then(|it| it.applied.as_ref());
+                changed.contains_key(source)
+                    || theirs.is_some_and(|it| it.outputs.is_none())
+                    || is_later.is_some_and(|it| it.serial > applied.serial)
             };
             let sources = used.sources(stack).into_iter().filter(is_newer);
             let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
@@ -144,8 +206,16 @@ impl Planning<'_> {
                 }
             });
         }
-        Ok(read)
     }
+}
+
+/// The digests of the present outputs of a stack; `None` if they are unknown.
+#[derive(Default)]
+struct PresentOutputs {
+    /// A sensitive output counts as unchanged.
+    likely: Option<BTreeMap<String, String>>,
+    /// A sensitive output that may have changed counts as changed.
+    certain: Option<BTreeMap<String, String>>,
 }
 
 /// Returns the recorded backends of the stacks.

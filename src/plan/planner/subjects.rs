@@ -116,6 +116,8 @@ pub(super) struct StacksToPlan<'p> {
     /// By path.
     pub(super) all: Vec<StackToPlan<'p>>,
     pub(super) without_driver: usize,
+    /// The present outputs that differ from the recorded ones, as digests; `None` if they are unknown.
+    pub(super) outputs: BTreeMap<StackIndex, Option<BTreeMap<String, String>>>,
 }
 
 fn is_on_path(program: &str) -> bool {
@@ -289,6 +291,7 @@ impl Context {
         }
         let drivers = Drivers::new(self, recorded.map(|recorded| &recorded.document));
         let mut subjects = StacksToPlan {
+            outputs: BTreeMap::new(),
             all: Vec::new(),
             without_driver: 0,
         };

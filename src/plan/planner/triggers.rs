@@ -17,6 +17,8 @@ struct PlannedFacts<'a> {
     courses: BTreeMap<StackIndex, TriggerOutlook>,
     /// The existing stacks, if the state does not have them.
     existing: Option<BTreeSet<StackIndex>>,
+    /// The present outputs that differ from the recorded ones.
+    outputs: &'a BTreeMap<StackIndex, Option<BTreeMap<String, String>>>,
 }
 
 impl PlannedFacts<'_> {
@@ -30,7 +32,10 @@ impl PlannedFacts<'_> {
         let applied = self.entry(from)?.applied.as_ref()?;
         let (key, _) = self.drivers.entry(named)?;
         let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
-        let outputs = self.entry(named)?.outputs.as_ref()?;
+        let outputs = match self.outputs.get(&named) {
+            Some(present) => present.as_ref()?,
+            None => self.entry(named)?.outputs.as_ref()?,
+        };
         let now = outputs.get(output).map_or("", String::as_str);
         Some((noted, now))
     }
@@ -108,10 +113,17 @@ impl Context {
             let entry = drivers.entry(stack);
             entry.is_some_and(|(_, entry)| entry.tainted.is_some())
         };
+        let may_have_changed = |stack: StackIndex| {
+            let entry = drivers.entry(stack);
+            entry.is_some_and(|(_, entry)| entry.may_have_changed)
+        };
         let courses = subjects.all.iter().map(|subject| {
             let action = actions.get(&subject.stack);
             let course = match action {
                 _ if subject.blocked.is_some() => TriggerOutlook::Unchanged,
+                Some(PlannedAction::NoOp) if may_have_changed(subject.stack) => {
+                    TriggerOutlook::Changes
+                }
                 Some(PlannedAction::Update | PlannedAction::Replace) => TriggerOutlook::Changes,
                 Some(PlannedAction::Create | PlannedAction::Delete) => TriggerOutlook::Work,
                 // A stack without a tool changes with its inputs, or on request.
@@ -132,6 +144,7 @@ impl Context {
             drivers,
             courses,
             existing,
+            outputs: &subjects.outputs,
         };
         let stacks = &self.project.stacks;
         let found = triggered(stacks, &self.graph, &self.references, &known);
@@ -143,6 +156,8 @@ impl Context {
             if let Some(trigger) = found.fired.get(&subject.stack) {
                 let is_replaced = found.fired.contains_key(&trigger.stack);
                 let is_unsure = known.is_unsure(subject.stack, trigger);
+                let named = known.entry(trigger.stack);
+                let is_unsure = is_unsure || named.is_some_and(|named| named.may_have_changed);
                 let reason = self.trigger_reason(trigger, (is_replaced, is_unsure), &actions);
                 if subject.trigger.replace(reason).is_none() && !subject.is_replaced {
                     replaced.push(subject.stack);
@@ -172,6 +187,9 @@ impl Context {
                 format!("{name} may have changed since it was applied")
             }
             _ if trigger.is_past => format!("{name} has changed since it was applied"),
+            Some(PlannedAction::NoOp) if !is_replaced && is_unsure => {
+                format!("{name} may have changed since it was applied")
+            }
             Some(PlannedAction::Update | PlannedAction::NoOp) if !is_replaced => {
                 format!("{name} is updated")
             }

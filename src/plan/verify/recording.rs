@@ -36,9 +36,7 @@ pub fn used_outputs<'p>(
     if let Some(document) = document {
         for record in &todo.records {
             let entry = document.stacks.get(key(project, record.stack).as_str());
-            if let Some(outputs) = record.outputs(entry, run) {
-                used.set(record.stack, Some(&outputs));
-            }
+            used.set(record.stack, record.outputs(entry, run).as_ref());
         }
     }
     used

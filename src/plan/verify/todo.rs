@@ -88,11 +88,15 @@ pub struct RecordOnly<'p> {
 }
 
 impl RecordOnly<'_> {
+    /// Returns the digests of the outputs to record, if they are known, given the recorded entry.
     pub fn outputs(&self, entry: Option<&Entry>, run: &str) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
-        let outputs = self.outputs.as_ref();
-        let outputs = outputs.map(|outputs| outputs.recorded(run, earlier, false));
-        outputs.or_else(|| earlier.cloned())
+        // Somebody else has applied it, or an attempt did that failed: they may have changed.
+        let is_pending = !self.is_settled || entry.is_some_and(|entry| !entry.has_succeeded());
+        match &self.outputs {
+            Some(outputs) => Some(outputs.recorded(run, earlier, is_pending)),
+            None => earlier.filter(|_| !is_pending).cloned(),
+        }
     }
 }
 

@@ -57,6 +57,33 @@ fn apply_plans_and_applies_users_of_changed_outputs() {
     assert_eq!(done(&repository, "plan").matches("unchanged").count(), 1);
 }
 
+/// Its outputs differ from those that `/b` was applied with, although its tool finds nothing to do.
+#[test]
+fn plan_shows_users_of_a_stack_that_somebody_else_has_applied() {
+    let repository = changed("");
+    std::fs::write(repository.outside().join("world/a"), "2").unwrap();
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("~ /b  update"), "{plan}");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
+}
+
+#[test]
+fn plan_shows_users_of_a_stack_whose_apply_was_killed() {
+    let repository = changed("");
+    let kill = "cat \"$ORCH_PLAN_FILE\" > \"$world/a\"\nkill -KILL $PPID\nexit 1\n";
+    hook(&repository, "apply", "a", kill);
+    let killed = repository.command("apply --auto-approve").output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    unhook(&repository, "apply", "a");
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("~ /b  update"), "{plan}");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
+}
+
 #[test]
 fn apply_treats_a_driver_without_outputs_as_changed() {
     let repository = changed("driver = \"mute\"");

@@ -152,6 +152,26 @@ fn apply_of_a_file_brings_upstream_and_downstream_forward_in_one_go() {
     assert!(done(&repository, "plan").contains("2 unchanged"));
 }
 
+/// Then Terraform finds nothing to do there, but its output differs.
+#[test]
+fn plan_shows_the_users_of_a_terraform_stack_that_was_applied_by_hand() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    change(&repository, 2);
+    let mut by_hand = Command::new("terraform");
+    repository.isolate(&mut by_hand);
+    by_hand.args(["apply", "-auto-approve", "-no-color"]);
+    by_hand.current_dir(repository.path("/net"));
+    assert!(by_hand.output().unwrap().status.success());
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("~ /app  update"), "{plan}");
+    done(&repository, "apply --auto-approve");
+    assert_eq!(input(&repository, "/app"), 2);
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+}
+
 #[test]
 fn apply_of_a_provisional_entry_destroys_nothing_that_was_not_shown() {
     let Some(repository) = project(STATE) else {

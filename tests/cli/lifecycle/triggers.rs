@@ -122,6 +122,32 @@ fn triggers_survive_a_partial_apply() {
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
+/// The failed attempt may have changed the stack, and the next one finds nothing left to do.
+#[test]
+fn triggers_survive_a_failed_or_killed_update() {
+    for end in ["exit 1", "kill -KILL $PPID\nexit 1"] {
+        let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
+        change(&repository, "/net", "2");
+        let update = format!("cat \"$ORCH_PLAN_FILE\" > \"$thing\"\n{end}\n");
+        hook(&repository, "apply", "net", &update);
+        let apply = format!("apply {APPROVED}");
+        let mut failed = repository.command(&format!("{apply} --match net"));
+        assert!(!failed.output().unwrap().status.success());
+        unhook(&repository, "apply", "net");
+        acts(&repository);
+        assert_eq!(planned(&repository, ""), ["/app delete create"], "{end}");
+        let text = done(&repository, "plan");
+        let why = "/app  replace  /net may have changed since it was applied";
+        assert!(text.contains(why), "{text}");
+        // Also if only the other one is applied first.
+        done(&repository, &format!("{apply} --match net"));
+        assert_eq!(planned(&repository, ""), ["/app delete create"], "{end}");
+        done(&repository, &apply);
+        assert_eq!(acts(&repository), ["destroy /app", "apply /app"]);
+        assert_eq!(planned(&repository, ""), [""; 0]);
+    }
+}
+
 #[test]
 fn triggers_survive_a_failed_replace() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
