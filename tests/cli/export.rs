@@ -640,6 +640,7 @@ fn export_refuses_what_no_engine_would_accept() {
 
     5: error: `none` cannot be used as a plan
       caused by: failed to read `$ROOT/none`: No such file or directory (os error 2)
+      = help: make a new plan with `orch plan -o FILE`
     ");
     let steps = "x".repeat(500_000);
     sandbox.write("/long.yml", format!("runs-on: {steps}\n"));

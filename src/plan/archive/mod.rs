@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub use self::read::Archive;
-pub use self::write::{check_target, write};
+pub use self::write::{check_target, remove_earlier, write};
 use crate::ascii::hex;
 use crate::context::PLAN_MARK;
 use crate::printable::printable;

@@ -1,13 +1,14 @@
 //! Writes an archive to a temporary file beside the target, and renames it when it is complete.
 
 use std::fmt::Display;
+use std::fs;
 use std::io::{self, BufWriter, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 use tempfile::NamedTempFile;
 
-use super::{CopiedContent, CopyError, copy, shown};
+use super::{Archive, ArchiveReadError, CopiedContent, CopyError, copy, shown};
 use super::{
     FILE_MODE, FORMAT, MOST_BYTES, MOST_JSON_BYTES, MOST_PLANS, PLAN_JSON, comment, entry_name,
     open_regular,
@@ -23,6 +24,24 @@ const TEMPORARY: &str = ".orch-plan-";
 pub fn check_target(file: &Path) -> Result<()> {
     check_kind(file)?;
     temporary(file).map(drop)
+}
+
+/// Removes the archive of an earlier plan from a path that passes [`check_target`], so that it cannot
+/// be applied instead of a plan that fails. A file that is no plan remains until it is replaced.
+pub fn remove_earlier(file: &Path) -> Result<()> {
+    match Archive::open(file) {
+        Ok(_) => fs::remove_file(file).map_err(|error| {
+            let file = shown(file);
+            Error::external(format!(
+                "failed to remove the earlier plan `{file}`: {error}"
+            ))
+        }),
+        Err(ArchiveReadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(())
+        }
+        Err(ArchiveReadError::Refused { .. }) => Ok(()),
+        Err(error) => Err(Error::external(error.to_string())),
+    }
 }
 
 /// Writes an archive; `plans[3]` becomes the entry `plans/3`. An existing file is unchanged until

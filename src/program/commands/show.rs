@@ -169,8 +169,10 @@ pub(super) fn unreadable(file: &Path, error: SavedPlanError) -> ProgramError {
     };
     let file = file.display().to_string();
     let context = format!("`{}` cannot be used as a plan", printable(&file));
+    let is_absent = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    let is_missing = matches!(&error, SavedPlanError::Archive(ArchiveReadError::Io { error, .. }) if is_absent(error));
     let error = ProgramError::new(kind, anyhow::Error::new(error).context(context));
-    if kind == ErrorKind::Configuration {
+    if kind == ErrorKind::Configuration || is_missing {
         error.hint("make a new plan with `orch plan -o FILE`")
     } else {
         error

@@ -42,15 +42,43 @@ fn plan_file_counts_as_no_change() {
 }
 
 #[test]
-fn plan_keeps_the_old_file_if_a_tool_fails() {
+fn plan_removes_the_earlier_file_before_it_fails() {
     let sandbox = planned();
-    let before = std::fs::read(sandbox.path("/a/plan")).unwrap();
     sandbox.write("/a/says", "exit 1");
     let output = sandbox.orch("plan -o a/plan");
     assert_eq!(output.code(), 1);
     assert!(output.stderr.contains("no file was written"), "{output:?}");
+    assert!(!sandbox.path("/a/plan").exists());
+    let output = sandbox.orch("apply a/plan --auto-approve");
+    assert_eq!(output.code(), 5, "{output:?}");
+    let hint = "help: make a new plan with `orch plan -o FILE`";
+    assert!(output.stderr.contains(hint), "{output:?}");
+    // Other files, such as a list of commands, are kept.
+    sandbox.write("/a/todo", "orch plan -o plan\norch plan 1 sha256:");
+    assert_eq!(sandbox.orch("plan -o a/todo").code(), 1);
+    assert!(sandbox.path("/a/todo").exists());
+}
+
+#[test]
+fn plan_keeps_the_earlier_file_if_it_does_not_begin() {
+    let sandbox = planned();
+    let before = std::fs::read(sandbox.path("/a/plan")).unwrap();
+    for (arguments, code) in [
+        ("plan -o a/plan --changed --base nowhere", 4),
+        ("plan -o a/plan --max-bytes 1000", 64),
+        ("plan -o a/plan -- -destroy", 64),
+    ] {
+        let output = sandbox.orch(arguments);
+        assert_eq!(output.code(), code, "{output:?}");
+    }
+    sandbox.write("/b/bad.tm", "stack {");
+    assert_eq!(sandbox.orch("plan -o a/plan").code(), 3);
     assert_eq!(std::fs::read(sandbox.path("/a/plan")).unwrap(), before);
-    // What cannot be written is refused before any tool is asked.
+}
+
+#[test]
+fn plan_refuses_a_file_that_cannot_be_written_before_it_asks() {
+    let sandbox = planned();
     sandbox.write("/a/says", "touch ../asked");
     assert_eq!(sandbox.orch("plan -o a").code(), 5);
     assert_eq!(sandbox.orch("plan -o nowhere/plan").code(), 5);

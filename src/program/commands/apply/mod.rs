@@ -275,6 +275,7 @@ fn plan_and_apply(
         options,
         replace,
         is_kept: true,
+        file: None,
         guard: Some(&disabled),
         policies: Some(&policies),
         only: None,

@@ -89,6 +89,7 @@ impl ApplyTerminal for ConsoleApply<'_> {
             },
             replace: &[],
             is_kept: true,
+            file: None,
             guard: None,
             policies: Some(&policies),
             only: Some(stacks),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -75,7 +75,7 @@ pub(crate) struct PlanArgs {
     ///
     /// `orch show` prints it, and `orch apply` applies it. The plans of the tools hold secrets in
     /// clear text, so only the owner can read the file. It never counts as a change, so
-    /// you need not add it to `.gitignore`.
+    /// you need not add it to `.gitignore`. An earlier plan in FILE is removed before any tool runs.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
@@ -216,6 +216,8 @@ pub(super) struct PlanningRequest<'a> {
     pub(super) replace: &'a [String],
     /// Whether the plan will be applied, now or later.
     pub(super) is_kept: bool,
+    /// The file for the plan: an earlier plan in it is removed once planning begins.
+    pub(super) file: Option<&'a Path>,
     /// The disabled safeguards, if the plan is applied now.
     pub(super) guard: Option<&'a Disabled>,
     /// The policy settings of the apply; `None` if policies are off.
@@ -325,6 +327,9 @@ pub(super) fn planned(chdir: &[PathBuf], request: &PlanningRequest<'_>) -> Resul
         }
         context.warn_if_behind(disabled)?;
     }
+    if let Some(file) = request.file {
+        archive::remove_earlier(file)?;
+    }
     let planner = Planner {
         request: &of_planner,
         query: &query,
@@ -398,6 +403,7 @@ pub(super) fn plan(chdir: &[PathBuf], args: &PlanArgs) -> Result<ExitStatus> {
         options: args.options(),
         replace: &args.modes.replace,
         is_kept: file.is_some(),
+        file: file.as_deref(),
         guard: None,
         policies: Some(&policies),
         only: None,
