@@ -338,7 +338,18 @@ impl ProtectionRefusal {
         }
     }
 
-    fn fix(&self, n_stacks: usize) -> String {
+    /// Describes why the stack is kept: it is protected, or its resources may be.
+    pub fn kept_because(&self) -> String {
+        let text = self.protection.text();
+        if self.is_of_stack() {
+            text
+        } else {
+            format!("its resources may be {text}")
+        }
+    }
+
+    /// Describes how to allow the destroy of this many stacks.
+    pub fn fix(&self, n_stacks: usize) -> String {
         let Protection { rule, by, .. } = &self.protection;
         let it = if n_stacks == 1 { "it" } else { "them" };
         let name = rule.name();

@@ -1,5 +1,5 @@
 //! What a plan over all stacks would do with removed stacks, as far as the state shows: some are kept, since another
-//! stack may share their backend, or a kept stack needs them.
+//! stack may share their backend, a kept stack needs them, or they are protected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +15,7 @@ use crate::path::StackPath;
 use crate::plan::backends::StackBackend;
 use crate::plan::entry::{PlannedAction, Removed};
 use crate::plan::order::{NamedConstraints, RecordNode, StackWork};
+use crate::plan::protection::{DestroyedPart, Protection, ProtectionRefusal};
 use crate::plan::removal::{RemovalRole, held, is_only_forgotten};
 use crate::plan::ties::Ties;
 use crate::plan::{DestroyOutcome, PlannedOrder};
@@ -161,7 +162,19 @@ impl Context {
         removals.codes(self, Some(document), &commits, &environments, &[]);
         // The code has the backends that are not recorded.
         self.block_by_backends(removals, &places, document, statuses);
-        self.keep_needed(removals, Some(document), &self.plannable(document));
+        let planned = self.plannable(document);
+        self.keep_needed(removals, Some(document), &planned);
+        for removal in &mut removals.all {
+            if !removal.may_be_destroyed() {
+                continue;
+            }
+            let rules = Protection::of_removed(&self.project, &removal.path, &removal.entry);
+            if let Some(refusal) = ProtectionRefusal::new(rules, &DestroyedPart::unknown()) {
+                removal.block(refusal.kept_because(), refusal.fix(1));
+            }
+        }
+        // A protected stack requires that its dependencies are kept.
+        self.keep_needed(removals, Some(document), &planned);
         Ok(())
     }
 

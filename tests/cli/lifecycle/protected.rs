@@ -69,6 +69,61 @@ fn prevent_destroy_outlives_the_removal_of_its_stack() {
 }
 
 #[test]
+fn why_shows_that_a_removed_stack_is_protected() {
+    let repository = applied(&[
+        ("/db", PROTECTED),
+        ("/net", ""),
+        ("/app", "after = [\"/db\"]"),
+        (
+            "/all",
+            "lifecycle {\n    prevent_resource_destroy = true\n  }",
+        ),
+    ]);
+    let of_all = head(&repository)[..7].to_owned();
+    declare(
+        &repository,
+        "/db",
+        &format!("{PROTECTED}\n  after = [\"/net\"]"),
+    );
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    let of_rule = head(&repository)[..7].to_owned();
+    remove(&repository, "db net app all");
+    let told = |stack: &str| {
+        let why = done(&repository, &format!("why {stack}"));
+        let lines = why.lines().skip_while(|line| !line.starts_with("status"));
+        let lines = lines.skip(1).collect::<Vec<&str>>();
+        lines
+            .join("\n")
+            .replace(&of_rule, "OF_RULE")
+            .replace(&of_all, "OF_ALL")
+    };
+    assert_snapshot!(told("/db"), @"
+    blocked  protected by db/stack.orch.hcl:3, recorded from OF_RULE
+    fix      apply `prevent_destroy = false` first, or set it in a `removed` block
+    ");
+    // It requires the stacks that it runs after.
+    assert_snapshot!(told("/net"), @"
+    blocked  /db runs after it, and is kept
+    fix      `orch why /db` shows why that stack is kept
+    used by  /db, which is kept
+    ");
+    assert_snapshot!(told("/app"), @"plan     destroyed");
+    assert_snapshot!(told("/all"), @"
+    blocked  its resources may be protected by all/stack.orch.hcl:3, recorded from OF_ALL
+    fix      apply `prevent_resource_destroy = false` first, or set it in a `removed` block
+    ");
+    let json = repository.orch("why /db --format json").json();
+    let missing = &json["missing"][0];
+    assert_eq!(missing["actions"], serde_json::json!(["no-op"]));
+    assert_eq!(missing["order"], serde_json::json!([]));
+    // A plan keeps the same stacks.
+    let mut planned = planned(&repository, "--skip-protected");
+    planned.retain(|row| !row.contains(" blocked: "));
+    assert_eq!(planned, ["/app delete"]);
+}
+
+#[test]
 fn prevent_destroy_names_all_protected_stacks() {
     let repository = applied(&[("/a", PROTECTED), ("/b", PROTECTED), ("/c", "")]);
     remove(&repository, "a b c");
