@@ -77,7 +77,6 @@ impl Plan {
             let action = row.action();
             let total = match action {
                 _ if entry.blocked.is_some() => &mut stacks.blocked,
-                _ if !entry.is_planned => &mut stacks.failed,
                 _ if entry.is_undecided() => &mut stacks.undecided,
                 _ if is_refresh && entry.has_drifted => &mut stacks.drifted,
                 PlannedAction::NoOp => &mut stacks.unchanged,

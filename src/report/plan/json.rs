@@ -28,7 +28,7 @@ struct PlanJson<'a> {
     applyable: bool,
     /// Whether nothing failed, is blocked or was left out.
     complete: bool,
-    /// Whether a tool failed, or a precondition does not hold.
+    /// Whether a stack failed to plan.
     errored: bool,
     stacks: Vec<EntryJson<'a>>,
     /// In serial order: along the constraints of this commit and against the recorded ones.
@@ -137,7 +137,7 @@ pub fn write_plan_json(
         state: plan.state.as_ref(),
         applyable: plan.is_applyable(),
         complete: plan.is_complete(),
-        errored: totals.stacks.failed > 0,
+        errored: !plan.failed.is_empty(),
         stacks: plan.entries.iter().map(entry_json).collect(),
         operations: plan
             .operations

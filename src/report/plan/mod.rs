@@ -76,10 +76,10 @@ fn moved(entry: &PlanEntry) -> String {
 
 /// Returns the action, with its generation if the stack has several.
 fn action(entry: &PlanEntry) -> Cow<'static, str> {
-    let word = match (entry.is_planned, entry.is_undecided()) {
-        (false, _) => "failed",
-        (true, true) => "",
-        (true, false) => entry.action.word(),
+    let word = if entry.is_undecided() {
+        ""
+    } else {
+        entry.action.word()
     };
     match (entry.stack.generation(), entry.generation, &entry.removed) {
         (Some(generation), _, Some(Removed::Unfinished)) => {
@@ -120,18 +120,19 @@ fn replaced_if(entry: &PlanEntry) -> String {
 }
 
 /// Describes why an entry has its action, or why that is unknown yet: `main.tf differs; planned
-/// again after /net`, `known after /net`.
+/// again after /net`, `known after /net`. If its tool failed, the cause is part of it.
 fn reason(entry: &PlanEntry) -> String {
-    let mut text = if entry.is_undecided() && entry.is_planned {
-        format!("known after {}", named(entry))
-    } else {
-        entry.reason.text.clone()
+    let why = &entry.reason.text;
+    let mut text = match (entry.is_undecided(), entry.is_planned) {
+        (false, _) => why.clone(),
+        (true, true) => format!("known after {}", named(entry)),
+        (true, false) => format!("known after {}; cannot be planned yet: {why}", named(entry)),
     };
     text += &replaced_if(entry);
     if !entry.mocked.is_empty() {
         text += &format!("; planned with mocks of {}", entry.mocked.join(", "));
     }
-    if entry.is_provisional() || !entry.is_planned {
+    if entry.is_provisional() {
         text += &format!("; planned again after {}", named(entry));
     }
     text

@@ -174,9 +174,7 @@ fn line(row: &Row<'_>) -> [String; 5] {
     let (action, why) = row.action_and_reason();
     let is_alone = match row {
         Row::Failed(_) => true,
-        Row::Entry(row) => {
-            row.entry.blocked.is_some() || row.entry.is_undecided() && row.entry.is_planned
-        }
+        Row::Entry(row) => row.entry.blocked.is_some() || row.entry.is_undecided(),
     };
     let (action, why) = match (is_alone, &*action) {
         (false, action) => (action.to_owned(), reason(&why)),

@@ -236,18 +236,25 @@ fn terraform() -> Sandbox {
 }
 
 #[test]
-fn plan_shows_a_tool_that_fails_behind_work_as_failed() {
+fn plan_counts_a_tool_that_fails_behind_work_as_known_after_apply() {
     let sandbox = terraform();
     let plan = sandbox.orch("plan");
     assert_eq!(plan.code(), 0, "{plan}");
-    let row = "? /app  failed  Error: Unsupported argument, on main.tf line 3";
+    let row = "? /app  known after /db; cannot be planned yet: Error: Unsupported argument, on main.tf line 3";
     assert!(plan.stdout.contains(row), "{plan}");
-    assert!(plan.stdout.contains("; planned again after /db"), "{plan}");
-    assert!(plan.stdout.contains("1 failed"), "{plan}");
+    let total = "Plan: 1 to create, 1 known after apply.";
+    assert!(plan.stdout.contains(total), "{plan}");
     // The tool says that the configuration is fine by itself.
     assert!(sandbox.read("/app/steps").ends_with("plan\nvalidate\n"));
     assert_eq!(sandbox.read("/db/steps").matches("validate").count(), 0);
     let json = sandbox.orch("plan --format json").json();
+    // The status is 0, so there is no error.
+    assert_eq!(json["errored"], false);
+    let totals = &json["totals"]["stacks"];
+    assert_eq!(
+        (&totals["undecided"], &totals["failed"]),
+        (&1.into(), &0.into())
+    );
     let app = &json["stacks"][0];
     assert_eq!(app["path"], "/app");
     assert_eq!(app["planned"], false);
@@ -261,7 +268,7 @@ fn plan_shows_a_tool_that_fails_behind_work_as_failed() {
     let page = sandbox.orch("plan --format markdown");
     assert!(
         page.stdout
-            .contains("| failed | `Error: Unsupported argument"),
+            .contains("known after /db; cannot be planned yet: Error: Unsupported argument"),
         "{page}"
     );
 }

@@ -81,7 +81,8 @@ fn apply_runs_terraform_stacks_that_use_each_other() {
     };
     // `/app` cannot be planned before `/net` exists.
     let plan = done(&repository, "plan -o ../saved");
-    let failed = "? /app  failed  Error: Unable to find remote state";
+    let failed =
+        "? /app  known after /net; cannot be planned yet: Error: Unable to find remote state";
     assert!(plan.contains(failed), "{plan}");
     done(&repository, "apply ../saved");
     assert_eq!(input(&repository, "/app"), 1);

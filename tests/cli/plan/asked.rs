@@ -35,9 +35,9 @@ fn plan_marks_stacks_that_the_apply_decides() {
     assert_snapshot!(output.stdout, @"
       ~ /a  update  has changes  +1 ~2 -0
       ? /b  known after /a
-      ? /c  failed  exit status 1; planned again after /a
+      ? /c  known after /a; cannot be planned yet: exit status 1
 
-    Plan: 1 to update, 1 known after apply, 1 failed. Resources: 1 to create, 2 to change.
+    Plan: 1 to update, 2 known after apply. Resources: 1 to create, 2 to change.
     ");
 }
 

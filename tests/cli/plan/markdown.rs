@@ -28,13 +28,13 @@ fn plan_markdown_has_a_table_and_folded_tool_output() {
     assert_snapshot!(output.stdout, @"
     ### `orch plan`
 
-    Plan: 2 to update, 1 failed, 1 unchanged.
+    Plan: 2 to update, 1 known after apply, 1 unchanged.
 
     | | stack | action | reason | resources |
     | --- | --- | --- | --- | --- |
     | `~` | `/a` | update | has changes |  |
     | `~` | `/c` | update | has changes |  |
-    | `?` | `/later` | failed | exit status 1; planned again after /a |  |
+    | `?` | `/later` |  | `known after /a; cannot be planned yet: exit status 1` |  |
 
     A stack marked `?` is planned during the apply, after the stacks named.
 
