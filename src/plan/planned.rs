@@ -39,6 +39,9 @@ pub struct Plan {
     /// Stacks in the state that are neither in this commit nor in the plan.
     #[serde(default)]
     pub removals: UnplannedRemovals,
+    /// Stacks that are not selected and run after stacks with work.
+    #[serde(default)]
+    pub dependents_out_of_scope: usize,
     /// The stacks of operations and undecided stacks in serial order; empty if none is undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequence: Vec<StackPath>,

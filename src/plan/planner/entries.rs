@@ -449,17 +449,19 @@ pub(super) fn may_change(
     subjects: &StacksToPlan<'_>,
     working: &BTreeSet<StackIndex>,
 ) -> Vec<StackIndex> {
-    let stays = |stack: &StackIndex| {
-        let recorded = planning.recorded;
-        let status = recorded.and_then(|recorded| recorded.statuses.stacks.get(stack));
-        let rule = planning.context.project.rules_of(*stack).ignore_changes;
-        status == Some(&StackStatus::Applied)
-            && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
-    };
     let stacks = subjects.all.iter().map(|subject| subject.stack);
     stacks
-        .filter(|stack| working.contains(stack) || !stays(stack))
+        .filter(|stack| working.contains(stack) || !ignores_changes(planning, *stack))
         .collect()
+}
+
+/// Returns whether a stack exists unchanged and ignores all changes.
+pub(super) fn ignores_changes(planning: Planning<'_>, stack: StackIndex) -> bool {
+    let recorded = planning.recorded;
+    let status = recorded.and_then(|recorded| recorded.statuses.stacks.get(&stack));
+    let rule = planning.context.project.rules_of(stack).ignore_changes;
+    status == Some(&StackStatus::Applied)
+        && rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
 }
 
 pub(super) fn note_without_state(planning: Planning<'_>, subjects: &StacksToPlan<'_>) {

@@ -200,6 +200,7 @@ impl Planning<'_> {
         let removed = removals.actions();
         let of_steps = steps.iter().copied();
         let order = PlannedOrder::new(project, graph, document, of_steps, &removed);
+        let dependents_out_of_scope = self.unselected_dependents(subjects, &settled);
         let (mut entries, mut failed) = settled.entries(project, runs_after, &failing.invalid);
         entries.retain(|entry| {
             let stack = project.stacks.find(&entry.stack);
@@ -224,6 +225,7 @@ impl Planning<'_> {
             failed,
             without_driver: subjects.without_driver,
             removals: removals.unplanned,
+            dependents_out_of_scope,
             sequence,
             followups: None,
         };

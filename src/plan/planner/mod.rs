@@ -6,6 +6,7 @@
 mod ask;
 mod checks;
 mod commits;
+mod dependents;
 mod destroy_commands;
 mod entries;
 mod failing;

@@ -40,6 +40,8 @@ struct PlanJson<'a> {
     totals: Totals,
     /// Counts of stacks in the state that are neither in this commit nor in the plan.
     removals: UnplannedRemovals,
+    /// The number of stacks that are not selected and run after stacks with work.
+    dependents_out_of_scope: usize,
     /// Left out if policies are off.
     #[serde(skip_serializing_if = "Option::is_none")]
     followups: Option<FollowUpsJson<'a>>,
@@ -160,6 +162,7 @@ pub fn write_plan_json(
         without_driver: plan.without_driver,
         totals,
         removals: plan.removals,
+        dependents_out_of_scope: plan.dependents_out_of_scope,
         followups: plan.followups.as_ref().map(followups_json),
     };
     write_with_problems(out, &document, project, problems)

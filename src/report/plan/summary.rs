@@ -1,7 +1,8 @@
 //! The sentences that summarize a plan.
 
 use crate::plan::entry::PlanMode;
-use crate::plan::{Plan, StackTotals, Totals};
+use crate::plan::{Plan, StackTotals, Totals, UnplannedRemovals};
+use crate::printable::count;
 
 /// Summarizes a plan: `Plan: 2 to update, 1 blocked. Resources: 3 to create, 1 to destroy.`
 pub(super) fn summary(plan: &Plan) -> String {
@@ -79,10 +80,8 @@ fn to_do(stacks: &StackTotals) -> Vec<String> {
 }
 
 fn others(plan: &Plan, stacks: &StackTotals) -> Vec<String> {
-    let removals = |number: usize, what: &str| match number {
-        0 => None,
-        1 => Some(format!("1 removal {what}")),
-        several => Some(format!("{several} removals {what}")),
+    let counted_things = |number: usize, thing: &str, what: &str| {
+        (number > 0).then(|| format!("{} {what}", count(number, thing)))
     };
     let mut parts = counted(
         [
@@ -92,8 +91,14 @@ fn others(plan: &Plan, stacks: &StackTotals) -> Vec<String> {
         ]
         .into_iter(),
     );
-    parts.extend(removals(plan.removals.left_out, "left out"));
-    parts.extend(removals(plan.removals.out_of_scope, "out of scope"));
+    let UnplannedRemovals {
+        out_of_scope,
+        left_out,
+    } = plan.removals;
+    let dependents = plan.dependents_out_of_scope;
+    parts.extend(counted_things(left_out, "removal", "left out"));
+    parts.extend(counted_things(out_of_scope, "removal", "out of scope"));
+    parts.extend(counted_things(dependents, "dependent", "out of scope"));
     parts
 }
 

@@ -32,6 +32,7 @@ mod terraform;
 mod terragrunt;
 mod together;
 mod tool;
+mod unselected;
 mod waiting;
 
 use std::fs;
