@@ -23,6 +23,8 @@ pub struct DriverAnswer {
     pub changes: Option<String>,
     pub is_complete: bool,
     pub resources: Vec<ResourceChange>,
+    /// The names of the outputs that change, if the tool reports them.
+    pub changed_outputs: Vec<String>,
     /// The outputs after the apply, if all are known. Those of a `-refresh-only` plan, which is not applied, are the
     /// current ones.
     pub outputs: Option<Outputs>,
@@ -53,6 +55,9 @@ pub struct ResourceChange {
     /// Whether it is recreated only because its creation did not finish.
     #[serde(default)]
     pub is_tainted: bool,
+    /// Whether it is imported, perhaps with other changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_imported: bool,
 }
 
 impl ResourceChange {

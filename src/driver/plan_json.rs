@@ -65,7 +65,7 @@ pub(super) struct ChangeJson {
     after_unknown: Option<Box<RawValue>>,
     pub(super) before_sensitive: Option<Box<RawValue>>,
     pub(super) after_sensitive: Option<Box<RawValue>>,
-    importing: Option<IgnoredAny>,
+    pub(super) importing: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]

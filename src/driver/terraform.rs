@@ -121,11 +121,14 @@ pub fn read_plan(
             actions,
             values: change.values(),
             is_tainted: resource.action_reason.as_deref() == Some(TAINTED),
+            is_imported: change.importing.is_some(),
         });
     }
     let mut outputs = plan.output_changes.iter();
-    let changed_outputs = outputs.clone().filter(|(_, change)| change.changes());
-    lines.extend(changed_outputs.map(|(name, change)| {
+    let of_outputs = outputs.clone().filter(|(_, change)| change.changes());
+    let changed_outputs = of_outputs.clone().map(|(name, _)| name.clone());
+    let changed_outputs = changed_outputs.collect();
+    lines.extend(of_outputs.map(|(name, change)| {
         let actions = change.actions.join(",");
         format!("output.{name} {actions} {}", change.digest())
     }));
@@ -155,6 +158,7 @@ pub fn read_plan(
         changes: Some(digest(lines.iter().map(String::as_bytes))),
         is_complete: true,
         resources,
+        changed_outputs,
         outputs: Some(match kind {
             PlanKind::Normal | PlanKind::Destroy => after,
             // The outputs that others can read. A state that was never written has none, so those

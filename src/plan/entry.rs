@@ -67,6 +67,9 @@ pub struct PlanEntry {
     pub reason: PlanReason,
     pub counts: Option<ChangeCounts>,
     pub resources: Vec<ResourceChange>,
+    /// The names of the outputs that change, if its tool reports them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_outputs: Vec<String>,
     pub is_complete: bool,
     /// Whether the changes are known. If not, its tool failed, and the apply asks it again.
     pub is_planned: bool,
@@ -109,6 +112,7 @@ impl PlanEntry {
             reason,
             counts: None,
             resources: Vec::new(),
+            changed_outputs: Vec::new(),
             is_complete: true,
             is_planned: true,
             after: WorkBefore::default(),

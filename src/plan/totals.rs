@@ -102,12 +102,15 @@ impl Plan {
                 resources.update += counts.change;
                 resources.delete += counts.remove;
                 for resource in &entry.resources {
-                    match &*resource.action() {
+                    let action = resource.action();
+                    match &*action {
                         "forget" => resources.forget += 1,
-                        "import" => resources.import += 1,
                         "move" => resources.moved += 1,
                         _ => {}
                     }
+                    // Plans of earlier versions have only the action.
+                    let is_imported = resource.is_imported || action == "import";
+                    resources.import += u64::from(is_imported);
                 }
             }
         }

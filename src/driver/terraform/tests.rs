@@ -139,11 +139,13 @@ fn a_move_or_an_import_is_a_change() {
     for (own, change, action) in [
         (from, r#"["no-op"]"#, "move"),
         ("", import, "import"),
+        ("", &import.replace("no-op", "update"), "update"),
         (from, r#"["update"]"#, "update"),
     ] {
         let answer = answer(own, change);
         assert!(answer.has_changes, "{action}");
         assert_eq!(answer.resources[0].action(), action);
+        assert_eq!(answer.resources[0].is_imported, change.contains("import"));
     }
     let quiet = answer(
         r#","previous_address":"t.b""#,

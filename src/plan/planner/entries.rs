@@ -371,6 +371,7 @@ impl Decisions {
                 }) => entries.push(PlanEntry {
                     counts: answer.counts,
                     resources: answer.resources,
+                    changed_outputs: answer.changed_outputs,
                     is_complete: answer.is_complete,
                     after,
                     has_drifted,

@@ -96,6 +96,8 @@ struct EntryJson<'a> {
     mocked_inputs: &'a [String],
     changes: Option<ChangeCounts>,
     resources: Vec<ResourceJson<'a>>,
+    /// By name, as far as the tool reports them.
+    changed_outputs: &'a [String],
     source_commit: Option<&'a str>,
     /// The generation that a replace creates before the old one is destroyed.
     new_generation: Option<Generation>,
@@ -112,6 +114,7 @@ struct ResourceJson<'a> {
     actions: &'a [String],
     /// The actions as one word.
     action: Cow<'a, str>,
+    imported: bool,
 }
 
 #[derive(Serialize)]
@@ -210,8 +213,10 @@ fn entry_json(entry: &PlanEntry) -> EntryJson<'_> {
                 previous_address: resource.previous_address.as_deref(),
                 actions: &resource.actions,
                 action: resource.action(),
+                imported: resource.is_imported,
             })
             .collect(),
+        changed_outputs: &entry.changed_outputs,
         source_commit: entry.source_commit.as_deref(),
         new_generation: entry.generation,
         removed: entry.removed.as_ref(),

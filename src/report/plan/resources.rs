@@ -59,12 +59,15 @@ impl<'a> Resource<'a> {
         self.entry.action == PlannedAction::Replace && self.entry.destroys()
     }
 
-    /// Returns the address, with the previous one if it moved, and with the generation if that is
+    /// Returns the address, with the previous one if it moved, whether it is imported, and with the generation if that is
     /// not the current one.
     pub(super) fn address(&self) -> String {
         let mut address = printable(&self.change.address).into_owned();
         if let Some(previous) = &self.change.previous_address {
             address += &format!(" (moved from {})", printable(previous));
+        }
+        if self.change.is_imported && self.change.action() != "import" {
+            address += " (imported)";
         }
         if let Some(generation) = self.entry.stack.generation() {
             address += &format!(" (generation {generation})");

@@ -70,7 +70,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the numbers of resources, if they are known and worth printing.
+    /// Returns the numbers of resources, if they are known and worth printing; `outputs only` if
+    /// nothing else changes.
     pub(super) fn counts(&self) -> Option<String> {
         match self {
             Row::Entry(row) if row.entry.blocked.is_none() && !row.entry.is_undecided() => {
@@ -83,7 +84,16 @@ impl<'a> Row<'a> {
                         remove: sum.remove + more.remove,
                     })
                 });
-                sum.flatten().as_ref().map(counts_text)
+                let sum = sum.flatten()?;
+                let is_quiet = sum == ChangeCounts::default()
+                    && row.entries().all(|entry| entry.resources.is_empty());
+                let mut entries = row.entries();
+                let has_outputs = entries.any(|entry| !entry.changed_outputs.is_empty());
+                Some(if is_quiet && has_outputs && row.action().is_work() {
+                    "outputs only".to_owned()
+                } else {
+                    counts_text(&sum)
+                })
             }
             _ => None,
         }

@@ -79,6 +79,15 @@ fn apply_carries_out_moves_and_imports() {
     done(&repository, "apply --auto-approve");
     change(&repository, &blocks);
     done(&repository, "plan --detailed-exitcode");
+    // An import with other changes counts as both.
+    let import = "import {\n  to = terraform_data.d\n  id = \"d\"\n}\n".to_owned();
+    change(&repository, &[resource("d", "input = 1"), import]);
+    let plan = repository.orch("plan --match db").stdout;
+    assert!(plan.contains("~ terraform_data.d (imported)"), "{plan}");
+    assert!(
+        plan.contains("1 to change, 2 to destroy, 1 to import."),
+        "{plan}"
+    );
 }
 
 #[test]

@@ -496,7 +496,7 @@ fn plan_needs_only_the_order_for_terraform_remote_state() {
     );
     repository.commit();
     assert_snapshot!(repository.orch("plan").stdout, @"
-      ~ /net  update  net/main.tf differs  +0 ~0 -0
+      ~ /net  update  net/main.tf differs  outputs only
       ? /use  known after /net
 
     Plan: 1 to update, 1 known after apply.

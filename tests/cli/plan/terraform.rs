@@ -96,6 +96,13 @@ fn plan_detects_terraform_and_reads_its_plan() {
         "output \"more\" {\n  value = terraform_data.a.id\n}\n",
     );
     assert_eq!(planned(""), (r#"["update"]"#.to_owned(), counts(0, 0, 0)));
+    let plan = sandbox.orch("plan");
+    let row = "  ~ /net  update  has changes  outputs only\n";
+    assert!(plan.stdout.contains(row), "{plan}");
+    let page = sandbox.orch("plan --format markdown").stdout;
+    assert!(page.contains("| has changes | `outputs only` |"), "{page}");
+    let outputs = sandbox.orch("plan --format json").json()["stacks"][0]["changed_outputs"].clone();
+    assert_eq!(outputs, serde_json::json!(["more"]));
 }
 
 /// A `terraform` whose state differs from what is there.

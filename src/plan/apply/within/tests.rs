@@ -10,6 +10,7 @@ fn resource(line: &str) -> ResourceChange {
         actions: actions.split('+').map(str::to_owned).collect(),
         values: std::collections::BTreeMap::new(),
         is_tainted: false,
+        is_imported: false,
     };
     for word in words {
         match word.split_once('=') {

@@ -105,6 +105,7 @@ fn consistency_requires_forgotten_stacks_without_resources() {
                 actions: vec!["delete".to_owned()],
                 values: BTreeMap::new(),
                 is_tainted: false,
+                is_imported: false,
             });
         },
     ];

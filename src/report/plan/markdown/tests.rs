@@ -156,6 +156,7 @@ fn resource(address: &str, actions: &[&str]) -> ResourceChange {
         actions: actions.iter().map(|&action| action.to_owned()).collect(),
         values: BTreeMap::new(),
         is_tainted: false,
+        is_imported: false,
     }
 }
 
