@@ -107,7 +107,8 @@ impl Context {
             reverse: command.is_reverse,
             allow_rollback: command.allows_rollback,
         };
-        let draft = self.draft(options, task, options.settings.on_error())?;
+        let on_error = RunOrder::on_error(direction, options.settings.on_error());
+        let draft = self.draft(options, task, on_error)?;
         let order = WorkOrder {
             edges: order.edges(direction, &sequence),
             turns: sequence.into_iter().map(turn).collect(),

@@ -33,7 +33,7 @@ use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
-use crate::state::document::{Entry, Lock, OrderJob};
+use crate::state::document::{AttemptOutcome, Entry, Lock, OrderJob};
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
 use crate::state::results::LatestAttempts;
@@ -303,23 +303,17 @@ impl Context {
             let of_entry = entry.last.as_ref().and_then(|last| last.order.as_ref());
             of_entry == Some(&order.run)
         };
-        // Another run may have applied the stack since its job succeeded.
-        let may_be_done = |turn: &OrderedTurn| {
-            recorded != RecordKind::Destroy
-                && entry(turn).is_some_and(|entry| {
-                    let applied = entry.applied.as_ref();
-                    let is_of_commit = applied.is_some_and(|it| it.commit == order.commit);
-                    is_of_commit && entry.has_succeeded() && !is_in_order(entry)
-                })
+        // The results show what the state no longer does: other runs may have changed or destroyed the stack since.
+        let is_asked = |turn: &OrderedTurn| match entry(turn) {
+            None => recorded == RecordKind::Destroy,
+            Some(entry) => entry.intent.is_none() && !is_in_order(entry),
         };
-        let open = (0..order.turns.len()).filter(|&turn| may_be_done(&order.turns[turn]));
-        let was_done = self.succeeded_turns(order, &open.collect())?;
+        let asked = (0..order.turns.len()).filter(|&turn| is_asked(&order.turns[turn]));
+        let mut results = vec![TurnProgress::Left; order.turns.len()];
+        self.add_results(order, &asked.collect(), &mut results)?;
         let state = |position: usize, turn: &OrderedTurn| {
             let Some(entry) = entry(turn) else {
-                return match recorded {
-                    RecordKind::Destroy => TurnProgress::Done,
-                    _ => TurnProgress::Left,
-                };
+                return results[position];
             };
             if let Some(intent) = &entry.intent {
                 return if running.contains(&intent.run) {
@@ -328,15 +322,18 @@ impl Context {
                     TurnProgress::Failed
                 };
             }
-            let in_order = is_in_order(entry);
-            let is_done = match recorded {
-                RecordKind::Destroy => false,
-                _ => entry.has_succeeded() && (in_order || was_done.contains(&position)),
+            let last = entry.last.as_ref().map(|last| &last.outcome);
+            let is_done = match last {
+                Some(AttemptOutcome::Succeeded) => recorded != RecordKind::Destroy,
+                // Its command succeeded.
+                Some(AttemptOutcome::Unknown) => is_in_order(entry),
+                _ => false,
             };
-            match (is_done, in_order) {
-                (true, _) => TurnProgress::Done,
-                (false, true) => TurnProgress::Failed,
-                (false, false) => TurnProgress::Left,
+            match (results[position], is_in_order(entry)) {
+                (TurnProgress::Left, false) => TurnProgress::Left,
+                _ if is_done => TurnProgress::Done,
+                (TurnProgress::Running, false) => TurnProgress::Running,
+                _ => TurnProgress::Failed,
             }
         };
         let states = order.turns.iter().enumerate();
@@ -354,7 +351,11 @@ impl Context {
     }
 
     /// Refuses if HEAD is not the commit of the work order, or the stacks or their order have changed.
-    pub(super) fn check_commit(&self, order: &WorkOrder) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Also if git cannot be asked.
+    pub fn check_commit(&self, order: &WorkOrder) -> Result<()> {
         let here = head(&self.project.root).context("failed to ask git for HEAD")?;
         let graph = digest(&self.project.stacks, &self.references);
         if order.commit != here {
@@ -534,21 +535,6 @@ impl Context {
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
     }
 
-    /// Returns which of these turns succeeded, by their latest results.
-    fn succeeded_turns(
-        &self,
-        order: &WorkOrder,
-        turns: &BTreeSet<usize>,
-    ) -> Result<BTreeSet<usize>> {
-        if turns.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let mut states = vec![TurnProgress::Left; order.turns.len()];
-        self.add_results(order, turns, &mut states)?;
-        let is_done = |turn: &&usize| states[**turn] == TurnProgress::Done;
-        Ok(turns.iter().filter(is_done).copied().collect())
-    }
-
     /// Sets the states of some turns by their latest results.
     fn add_results(
         &self,
@@ -556,6 +542,9 @@ impl Context {
         turns: &BTreeSet<usize>,
         states: &mut [TurnProgress],
     ) -> Result<()> {
+        if turns.is_empty() {
+            return Ok(());
+        }
         let Some(store) = self.results_store()? else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! The runs of work orders, whose jobs ran on any machine: their results are in the store of the state, or the engine
 //! has handed them on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -81,7 +81,7 @@ impl Context {
             Some(document) => Some(&*document),
             None => Some(&*document.insert(self.opened()?.read_once()?)),
         };
-        let files = store.result_files(run).map_err(from_store)?;
+        let mut files = store.result_files(run).map_err(from_store)?;
         let mut facts = MergeFacts {
             has_ended: match document {
                 Some(document) => document.order() != Some(run),
@@ -94,7 +94,12 @@ impl Context {
         let folder = GuardedFolder::create(&self.project.root).map_err(Error::external)?;
         let local = LocalResults::open(folder, run).map_err(Error::external)?;
         let read = |names: Vec<String>| read(&local, store, &order, names);
-        let results = read(files.results())?;
+        let mut results = read(files.results())?;
+        if let Some(document) = document {
+            let outdated = outdated(document, &order, &results);
+            results.retain(|(name, _)| !outdated.contains(name));
+            files.leave_out(&outdated);
+        }
         let answers = match order.outline.policies {
             Some(_) => read(files.answers())?,
             None => Vec::new(),
@@ -239,6 +244,47 @@ fn begun(files: &ResultFiles, order: &StoredOrder) -> Vec<OpenTurn> {
             .expect("every u32 of seconds is a timestamp"),
     });
     open.collect()
+}
+
+/// Returns the files of results that the state contradicts: a job sent them after it had lost the lock.
+fn outdated(
+    document: &Document,
+    order: &StoredOrder,
+    results: &[(String, TurnResult)],
+) -> BTreeSet<String> {
+    let OrderOutline { run, turns, .. } = &order.outline;
+    // By turn: the run of its last attempt, and how it ended.
+    let mut last: HashMap<usize, (&str, bool, Option<&str>)> = HashMap::new();
+    for (turn, of_turn) in turns.iter().enumerate() {
+        let Some(entry) = document.stacks.get(&of_turn.stack) else {
+            continue;
+        };
+        let of_last = entry
+            .last
+            .as_ref()
+            .and_then(|it| RecordedTurn::of_attempt(it, run));
+        let of_last = of_last.filter(|it| (*it.action == RunAction::Destroy) == of_turn.destroys);
+        let begun = entry.intent.as_ref().map(|intent| intent.run.as_str());
+        if let Some(of_last) = of_last {
+            last.insert(turn, (of_last.run, of_last.outcome.is_some(), begun));
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut has_seen: HashSet<usize> = HashSet::new();
+    for (name, result) in results {
+        let Some(&(of_last, has_end, begun)) = last.get(&result.turn) else {
+            continue;
+        };
+        let is_of_last = result.run == of_last;
+        let is_later = has_seen.contains(&result.turn) && begun != Some(&*result.run);
+        if is_of_last && !has_end || !is_of_last && is_later {
+            found.insert(name.clone());
+        }
+        if is_of_last {
+            has_seen.insert(result.turn);
+        }
+    }
+    found
 }
 
 /// Adds what the state knows of a work order whose results lack it: the turns that have begun, and results that were

@@ -293,18 +293,21 @@ impl WorkOrder {
         self.jobs.iter().find(|job| job.id == id)
     }
 
-    /// Prepares to find the turns right before others. With `--on-error continue`, none must succeed.
+    /// Prepares to find the turns right before others. With `--on-error continue`, only destroys must succeed.
     pub fn predecessors(&self) -> Predecessors {
-        let spreads_failures = self.settings.on_error.known() != Ok(OnError::Continue);
         let mut before: BTreeMap<usize, Vec<Predecessor>> = BTreeMap::new();
-        for (edges, must_succeed) in [(&self.edges, spreads_failures), (&self.order_only, false)] {
+        for (edges, must_succeed) in [(&self.edges, true), (&self.order_only, false)] {
             for &(turn, to) in edges {
                 let known = before.entry(to).or_default();
                 known.push(Predecessor { turn, must_succeed });
             }
         }
+        let spreads_failures = self.settings.on_error.known() != Ok(OnError::Continue);
+        let turns = self.turns.iter();
+        let is_needed =
+            turns.map(|it| spreads_failures || it.operation == OrderedOperation::Destroy);
         Predecessors {
-            n_turns: self.turns.len(),
+            is_needed: is_needed.collect(),
             before,
         }
     }
@@ -313,7 +316,8 @@ impl WorkOrder {
 /// Who comes right before whom.
 #[derive(Debug)]
 pub struct Predecessors {
-    n_turns: usize,
+    /// By turn: whether it must succeed, if an edge spreads its failure.
+    is_needed: Vec<bool>,
     /// By node; the nodes in between included.
     before: BTreeMap<usize, Vec<Predecessor>>,
 }
@@ -334,14 +338,20 @@ impl Predecessors {
                     continue;
                 }
                 found.insert(before.turn, must_succeed);
-                if before.turn >= self.n_turns {
+                if before.turn >= self.is_needed.len() {
                     open.push((before.turn, must_succeed));
                 }
             }
         }
-        let turns = found.into_iter().filter(|(turn, _)| *turn < self.n_turns);
-        let predecessor = |(turn, must_succeed)| Predecessor { turn, must_succeed };
-        turns.map(predecessor).collect()
+        let turns = found.into_iter();
+        let predecessor = |(turn, must_succeed): (usize, bool)| {
+            let is_needed = self.is_needed.get(turn)?;
+            Some(Predecessor {
+                turn,
+                must_succeed: must_succeed && *is_needed,
+            })
+        };
+        turns.filter_map(predecessor).collect()
     }
 }
 

@@ -119,14 +119,23 @@ impl RunOrder {
         edges
     }
 
-    /// Returns the schedule of a run, with the turns of [`Self::sequence_of_turns`]; the node of a stack is its
-    /// index. In reverse, constraints are reversed, and ties are broken so that a serial run is exactly the forward
-    /// sequence from its end.
+    /// Returns what happens after a failure.
     ///
     /// In reverse, a stack runs before its dependencies, as when they are destroyed. If a stack could not be
     /// destroyed, its dependencies must be kept: after a failure they do not run, even with [`OnError::Continue`].
+    pub fn on_error(direction: Direction, wanted: OnError) -> OnError {
+        match (direction, wanted) {
+            (Direction::Reverse, OnError::Continue) => OnError::SkipDependents,
+            (_, wanted) => wanted,
+        }
+    }
+
+    /// Returns the schedule of a run, with the turns of [`Self::sequence_of_turns`]; the node of a stack is its
+    /// index. In reverse, constraints are reversed, and ties are broken so that a serial run is exactly the forward
+    /// sequence from its end.
     pub fn schedule(&self, direction: Direction, on_error: OnError) -> Schedule {
         let stacks = self.sequence_of_turns(direction);
+        let on_error = Self::on_error(direction, on_error);
         match direction {
             Direction::Forward => {
                 let turns = ranked_nodes(&stacks, &self.rank);
@@ -135,10 +144,7 @@ impl RunOrder {
             Direction::Reverse => {
                 let rank = positions(stacks.iter(), self.precedence.n_stacks());
                 let turns = ranked_nodes(&stacks, &rank);
-                Schedule::new(self.precedence.reversed(), turns).on_error(match on_error {
-                    OnError::Continue => OnError::SkipDependents,
-                    on_error => on_error,
-                })
+                Schedule::new(self.precedence.reversed(), turns).on_error(on_error)
             }
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Each is written once. So what was read once is known, and what a dead machine has sent is not lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
@@ -11,6 +13,9 @@ use super::store::{PutCondition, StoreError};
 
 /// How many work orders keep their results.
 const KEPT_ORDERS: usize = 50;
+
+/// How long all keep them: a work order may still be in use.
+const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 /// How the names of results and of marks end.
 const RESULT: &str = ".result";
@@ -104,6 +109,11 @@ impl ResultFiles {
         })
     }
 
+    /// Leaves out files.
+    pub fn leave_out(&mut self, files: &BTreeSet<String>) {
+        self.0.retain(|file| !files.contains(file));
+    }
+
     /// Returns the latest attempts of the turns.
     pub fn latest(&self) -> LatestAttempts {
         let by_turn = |ending| -> BTreeMap<usize, ResultName> {
@@ -136,6 +146,18 @@ impl ResultFiles {
         names.sort_unstable();
         names
     }
+}
+
+/// Returns whether a run began so long ago that nothing uses its results any more.
+fn is_old(run: &str) -> bool {
+    let begun = Uuid::try_parse(run).ok().and_then(|id| id.get_timestamp());
+    let age = begun.and_then(|begun| {
+        let (seconds, _) = begun.to_unix();
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH + Duration::from_secs(seconds))
+            .ok()
+    });
+    age.is_some_and(|age| age > KEPT_FOR)
 }
 
 /// A claim on results.
@@ -305,7 +327,7 @@ impl Backend {
     pub fn remove_old_orders(&self) -> Result<(), StoreError> {
         let runs = self.orders()?;
         let excess = runs.len().saturating_sub(KEPT_ORDERS);
-        for run in &runs[..excess] {
+        for run in runs[..excess].iter().filter(|run| is_old(run)) {
             for key in self.store().list(&self.results_prefix(run))? {
                 self.store().delete(&key)?;
             }

@@ -473,7 +473,10 @@ fn export_records_the_run_in_the_work_order() {
     }
     "#);
     assert_eq!(json["settings"]["jobs"], 4);
-    assert_eq!(json["settings"]["on_error"], "continue");
+    assert_eq!(
+        json["settings"]["on_error"], "skip-dependents",
+        "as for a run in reverse"
+    );
     assert_eq!(json["settings"]["recording"], "never");
     let stacks: Vec<&str> = order.turns.iter().map(|turn| turn.stack.as_str()).collect();
     assert_eq!(stacks, ["/mail", "/dns", "/app/web", "/app/api", "/db"]);

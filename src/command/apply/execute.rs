@@ -40,7 +40,7 @@ impl Apply<'_> {
     /// Applies the rest of the plan. Fails even after success if stacks with work were not changed.
     pub fn execute(&self, commits: Commits, held: Option<HeldLock>) -> Result<ExitStatus> {
         let status = self.carry_out_plan(commits, held)?;
-        if self.part.is_some() || self.ended_order.is_some() {
+        if !self.reports_left_out() {
             return Ok(status);
         }
         let plan = &self.saved.plan;
@@ -66,10 +66,15 @@ impl Apply<'_> {
         })
     }
 
+    /// Returns whether it reports the stacks that the plan leaves out: of the parts of a work order, the last one does.
+    fn reports_left_out(&self) -> bool {
+        self.ended_order.is_none() && self.part.is_none_or(|part| part.records)
+    }
+
     /// Returns the exit status if everything else succeeds: 1 if stacks could not be planned, 4 if some are blocked.
     fn left_out_status(&self) -> u8 {
         let plan = &self.saved.plan;
-        if self.part.is_some() || self.ended_order.is_some() {
+        if !self.reports_left_out() {
             0
         } else if !plan.failed.is_empty() {
             1

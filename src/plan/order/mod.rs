@@ -195,7 +195,7 @@ impl OperationOrder {
             }
         }
         let ranked = self.ranks.iter().copied().enumerate();
-        let schedule = Schedule::new(precedence, ranked);
+        let schedule = Schedule::new(precedence, ranked).needing(self.destroys());
         (schedule.with_elsewhere(elsewhere), base)
     }
 
@@ -219,6 +219,13 @@ impl OperationOrder {
     /// Returns the schedule of a run. Its turns and nodes have the numbers of the sequence.
     pub fn schedule(&self) -> Schedule {
         let ranked = self.ranks.iter().copied().enumerate();
-        Schedule::new(self.precedence.clone(), ranked)
+        Schedule::new(self.precedence.clone(), ranked).needing(self.destroys())
+    }
+
+    /// Returns the turns that destroy. What could not be destroyed may still need what comes after it.
+    fn destroys(&self) -> impl Iterator<Item = TurnIndex> {
+        let turns = self.sequence.iter().enumerate();
+        let destroys = turns.filter(|(_, it)| it.operation == Operation::Destroy);
+        destroys.map(|(number, _)| TurnIndex::new(number))
     }
 }

@@ -222,6 +222,12 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
+    if !order.jobs.is_empty() {
+        return Err(ProgramError::refused(
+            "the work order has jobs, and workers share one that has none",
+        )
+        .hint("run each job with `orch job`, or add `--workers` to `orch export`"));
+    }
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
         let all = jobs.part(Some(&job::all_turns(&order)));
         let apply = &jobs.apply;
@@ -383,9 +389,11 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         *has_failed || !state.is_some_and(|it| it.is_success())
     });
     note_unfinished(&order, &unfinished);
-    let of_jobs = match status.number() {
-        0 => status_of_jobs(&order, &unfinished, &by_stack),
-        _ => status,
+    // It is that of one machine: blocked stacks count if everything else has succeeded.
+    let of_jobs = match (status, status_of_jobs(&order, &unfinished, &by_stack)) {
+        (ExitStatus::Success | ExitStatus::Run(0), of_jobs)
+        | (ExitStatus::Refused, of_jobs @ ExitStatus::Run(_)) => of_jobs,
+        (status, _) => status,
     };
     Ok(whole_status(of_jobs, followed, reported))
 }

@@ -558,8 +558,11 @@ impl Failures {
                 };
                 self.turns.insert(turn.unwrap_or(1), failed);
             }
-            // It replaces the failures that it retried.
-            OutcomeRecord::Succeeded => self.turns.retain(|_, failed| !failed.is_retried),
+            // It replaces the failures that it retried, and that of an earlier run of its job.
+            OutcomeRecord::Succeeded => {
+                self.turns.remove(&turn.unwrap_or(1));
+                self.turns.retain(|_, failed| !failed.is_retried);
+            }
             // A retry that was not approved leaves the failure, and so does one that has not begun.
             OutcomeRecord::Unconfirmed | OutcomeRecord::Skipped | OutcomeRecord::Cancelled => {
                 for failed in self.turns.values_mut() {

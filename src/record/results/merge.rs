@@ -39,10 +39,7 @@ pub fn merged(
     facts: &MergeFacts,
 ) -> Vec<JournalEntry> {
     count_through(results);
-    let all = results.iter().flat_map(|result| &result.lines);
-    let mut lines: Vec<JournalEntry> = all.cloned().collect();
-    // Sorted by the clocks of their machines; those of a result keep their order.
-    lines.sort_by_key(|line| line.at);
+    let mut lines = in_sequence(results);
     let known: BTreeSet<usize> = results.iter().map(|result| result.turn).collect();
     lines.extend(facts.open.iter().map(|open| started(order, results, open)));
     let is_left = |turn: &usize| !known.contains(turn);
@@ -59,6 +56,22 @@ pub fn merged(
         lines.push(finished(order, &lines, at, is_whole));
     }
     lines
+}
+
+/// Returns the lines of all results, sorted by the clocks of their machines; the attempts at a turn keep their order,
+/// whatever the clocks say.
+fn in_sequence(results: &[TurnResult]) -> Vec<JournalEntry> {
+    let mut latest: BTreeMap<usize, Timestamp> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for result in results {
+        for line in &result.lines {
+            let at = latest.entry(result.turn).or_insert(line.at);
+            *at = line.at.max(*at);
+            lines.push((*at, line.clone()));
+        }
+    }
+    lines.sort_by_key(|(at, _)| *at);
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Returns the line that a further attempt at a turn has begun.
@@ -219,4 +232,37 @@ fn finished(
         counts,
     };
     JournalEntry::new(at, Event::Finished(finished))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::results::{OrderOutline, OutlinedTurn};
+
+    /// The first attempt ran on a machine whose clock is ahead.
+    #[test]
+    fn attempts_keep_their_order_whatever_the_clocks_say() {
+        let turns = vec![OutlinedTurn {
+            stack: "/a".to_owned(),
+            destroys: false,
+        }];
+        let outline = OrderOutline {
+            run: "order".to_owned(),
+            turns,
+            edges: Vec::new(),
+            order_only: Vec::new(),
+            is_recorded: true,
+            policies: None,
+        };
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let failed = outline.unsent("first", 0, (OutcomeRecord::Failed, at(9)));
+        let succeeded = outline.unsent("second", 0, (OutcomeRecord::Succeeded, at(1)));
+        let lines = in_sequence(&[failed, succeeded]);
+        let ends = lines.iter().filter_map(|line| match &line.event {
+            Event::Ended(ended) => Some(ended.outcome.clone()),
+            _ => None,
+        });
+        let ends: Vec<OutcomeRecord> = ends.collect();
+        assert_eq!(ends, [OutcomeRecord::Failed, OutcomeRecord::Succeeded]);
+    }
 }

@@ -83,6 +83,8 @@ struct Entry {
     /// The number of its unfinished predecessors: its node, if the turn is an initial one, and other turns.
     n_waits: u32,
     blocked_by: Option<TurnIndex>,
+    /// Whether nothing that runs after it starts if it fails, even with [`OnError::Continue`].
+    is_needed: bool,
     /// Whether it answers a failure: it runs after a failed turn, and after a failure that stops others.
     answers_failure: bool,
     /// Turns that wait for it besides the nodes behind its own, and whether a failure reaches them.
@@ -124,6 +126,7 @@ impl Schedule {
                 state: State::Waiting,
                 n_waits: 1,
                 blocked_by: None,
+                is_needed: false,
                 answers_failure: false,
                 holds: Vec::new(),
             });
@@ -161,6 +164,15 @@ impl Schedule {
     #[must_use]
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
+        self
+    }
+
+    /// Marks turns without which nothing starts that runs after them, even with [`OnError::Continue`].
+    #[must_use]
+    pub fn needing(mut self, turns: impl Iterator<Item = TurnIndex>) -> Self {
+        for turn in turns {
+            self.turns[turn.get()].is_needed = true;
+        }
         self
     }
 
@@ -242,6 +254,7 @@ impl Schedule {
             match self.on_error {
                 OnError::Stop => _ = self.stopped.get_or_insert(Stop::AfterFailure),
                 OnError::SkipDependents => cause = Some(turn),
+                OnError::Continue if self.turns[turn.get()].is_needed => cause = Some(turn),
                 OnError::Continue => {}
             }
         }
@@ -273,6 +286,7 @@ impl Schedule {
             state: State::Waiting,
             n_waits: 0,
             blocked_by: None,
+            is_needed: false,
             answers_failure,
             holds: Vec::new(),
         };

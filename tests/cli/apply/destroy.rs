@@ -12,6 +12,16 @@ const CHAIN: [(&str, &str); 3] = [
     ("/c", ""),
 ];
 
+/// What could not be destroyed may still need its dependencies.
+#[test]
+fn destroy_keeps_dependencies_of_a_failed_destroy_with_on_error_continue() {
+    let repository = applied(&CHAIN);
+    hook(&repository, "destroy", "a", "exit 1\n");
+    let destroy = "destroy --auto-approve --allow-destroy=3 --on-error continue";
+    fails(&repository, destroy, 1, "/a");
+    assert_eq!(acts(&repository), ["destroy delete a"]);
+}
+
 #[test]
 fn destroy_is_approved_by_number() {
     let repository = applied(&CHAIN);

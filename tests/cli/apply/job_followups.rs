@@ -187,6 +187,47 @@ fn finish_tries_failed_follow_ups_again_on_any_machine() {
     assert_eq!(run["stacks"]["/web"][1].as_array().unwrap().len(), 2);
 }
 
+/// Policies make no difference to that.
+#[test]
+fn job_that_succeeds_when_it_is_run_again_is_shown_as_succeeded() {
+    let repository = project();
+    let jobs = export_command(&repository);
+    breaks(&repository, "cache", true);
+    fails(&repository, &jobs["/cache"], 1, "");
+    breaks(&repository, "cache", false);
+    for stack in ["/cache", "/db", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    done(&repository, FINISH);
+    let run = shown(&repository, "", &run_of(&repository));
+    assert_eq!(run["stacks"]["/cache"][0][0], "succeeded", "{run}");
+}
+
+/// A follow-up has applied the stack since its job failed.
+#[test]
+fn job_does_not_repeat_a_stack_that_a_follow_up_has_repaired() {
+    let repository = project();
+    let next = r#"
+package next
+trigger["db"] { input.stack.id == "/db"; input.run.state == "FAILED"; input.run.triggered_by == null }
+"#;
+    attach(&repository, "next", next);
+    repository.commit();
+    let jobs = export_command(&repository);
+    breaks(&repository, "db", true);
+    fails(&repository, &jobs["/db"], 1, "");
+    breaks(&repository, "db", false);
+    for stack in ["/cache", "/app"] {
+        done(&repository, &jobs[stack]);
+    }
+    for _ in 0..2 {
+        done(&repository, FINISH);
+    }
+    log(&repository);
+    done(&repository, &jobs["/db"]);
+    assert_eq!(log(&repository), [""; 0]);
+}
+
 /// Removes the last follow-up run from the store, as if it had been killed and its machine were lost.
 fn lose(repository: &Repository) {
     let order = order_in_store(repository);

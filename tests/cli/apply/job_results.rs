@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -388,6 +388,57 @@ fn runs_show_a_killed_stack_after_the_lock_is_free() {
     done(&repository, &jobs["/web"]);
     let run = shown(&repository, "", &run_of(&repository));
     assert_eq!(run["stacks"]["/web"][0][0], "succeeded", "{run}");
+}
+
+/// A job that lost the lock while its command ran still sends its result.
+#[test]
+fn runs_ignore_the_result_of_a_job_that_lost_the_lock() {
+    let repository = shared();
+    let waits = "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n[ ! -e ../../fails ] || exit 1\ntouch ../../fails\nwhile [ -d $ORCH_ROOT ] && [ ! -e ../../go ]; do sleep 0.01; done\n";
+    repository.write("/note", waits);
+    repository.commit();
+    let jobs = export(&repository, "--match /web --record=apply -- sh ../note");
+    let second = machine(&repository, "second");
+    let mut slow = repository.command(&jobs["/web"]);
+    slow.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut slow = slow.spawn().unwrap();
+    let begun = repository.outside().join("fails");
+    wait_until("its command runs", || begun.exists());
+    let signal = |name: &str| {
+        let mut kill = Command::new("kill");
+        let sent = kill.args([name, &slow.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    age_records(&repository);
+    fails(&repository, &format!("{second} {}", jobs["/web"]), 1, "");
+    fs::write(repository.outside().join("go"), "").unwrap();
+    signal("-CONT");
+    assert_eq!(slow.wait().unwrap().code(), Some(5));
+    let finish = format!("{second} finish --work-order order.json");
+    fails(&repository, &finish, 1, "/web: failed");
+    for machine in ["", &second] {
+        let run = shown(&repository, machine, &run_of(&repository));
+        assert_eq!(run["state"], "failed", "{run}");
+    }
+}
+
+#[test]
+fn work_orders_in_use_keep_their_results() {
+    let repository = shared();
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved --jobs 9");
+    done(&repository, &jobs["/web"]);
+    let orders = repository.outside().join("shared/acme.orders");
+    let order = orders.join(format!("{}.json", run_of(&repository)));
+    for number in 0..60 {
+        let newer = format!("ffffffff-ffff-7fff-bfff-{number:012x}.json");
+        fs::copy(&order, orders.join(newer)).unwrap();
+    }
+    export(&repository, "-- true");
+    let other = jobs_of(&repository)["/db"].clone();
+    done(&repository, &other);
+    assert!(order.exists());
 }
 
 /// Without a state, marks in the store show it.

@@ -480,6 +480,102 @@ fn work_of_a_command_names_the_stacks_that_it_cannot_run() {
     }
 }
 
+/// A job and a worker of one order would not know of each other.
+#[test]
+fn work_refuses_a_work_order_with_jobs() {
+    let repository = with_state(&STACKS);
+    exported(&repository);
+    let why = "the work order has jobs";
+    fails(&repository, "work --work-order order.json", 4, why);
+    assert_eq!(super::acts(&repository), [""; 0]);
+}
+
+#[test]
+fn finish_reports_the_stacks_that_the_plan_blocks() {
+    let repository = super::applied(&[("/app", "after = [\"/db\"]"), ("/db", "")]);
+    repository.git("rm -q -r app");
+    super::want(&repository, "/db", "2");
+    let order = exported(&repository);
+    done(&repository, &job(&order, "/db"));
+    let blocked = "1 stack is blocked and left unchanged: /app";
+    fails(&repository, "finish --work-order order.json", 4, blocked);
+}
+
+/// It has no entry, and is run as on one machine.
+#[test]
+fn jobs_of_a_destroy_run_in_stacks_that_were_never_recorded() {
+    let repository = with_state(&[("/app", "after = [\"/db\"]"), ("/db", "")]);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    done(&repository, "run --match /db --record=apply -- sh ../note");
+    log(&repository);
+    let export = "export make -o jobs.mk --work-order order.json";
+    let command = "--record=destroy --reverse -- sh ../note";
+    done(&repository, &format!("{export} {command}"));
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&text).unwrap();
+    for _ in 0..2 {
+        for stack in ["/app", "/db"] {
+            done(&repository, &job(&order, stack));
+        }
+    }
+    assert_eq!(log(&repository), ["app", "db"]);
+    done(&repository, "finish --work-order order.json");
+}
+
+/// What could not be destroyed may still need its dependencies.
+#[test]
+fn jobs_and_workers_keep_what_a_failed_destroy_needs_with_on_error_continue() {
+    for workers in ["", "--workers 2"] {
+        let after = "after = [\"/db\"]";
+        let repository = with_state(&[("/app", after), ("/web", after), ("/db", "")]);
+        let text = "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../no-$ORCH_STACK_NAME ]\n";
+        repository.write("/note", text);
+        repository.commit();
+        done(&repository, "run --record=apply -- sh ../note");
+        log(&repository);
+        std::fs::write(repository.outside().join("no-app"), "").unwrap();
+        let export = format!("export make {workers} -o jobs.mk --work-order order.json");
+        let command = "--on-error continue --record=destroy --reverse -- sh ../note";
+        done(&repository, &format!("{export} {command}"));
+        let text = std::fs::read(repository.path("/order.json")).unwrap();
+        let order: Value = serde_json::from_slice(&text).unwrap();
+        if workers.is_empty() {
+            fails(&repository, &job(&order, "/app"), 1, "");
+            done(&repository, &job(&order, "/web"));
+            fails(&repository, &job(&order, "/db"), 1, "it runs after /app");
+        } else {
+            fails(
+                &repository,
+                "work --work-order order.json",
+                1,
+                "/db: not run",
+            );
+        }
+        let mut ran = log(&repository);
+        ran.sort();
+        assert_eq!(ran, ["app", "web"], "{workers}");
+    }
+}
+
+/// The command succeeded, although it may have done only a part of the work.
+#[test]
+fn job_with_a_targeted_command_is_done() {
+    let repository = super::tool::project(&[("/db", ""), ("/web", "after = [\"/db\"]")]);
+    let export = "export make -o jobs.mk --work-order order.json";
+    let command = "-- terraform apply -auto-approve -target=x";
+    done(&repository, &format!("{export} {command}"));
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&text).unwrap();
+    for stack in ["/db", "/web"] {
+        done(&repository, &job(&order, stack));
+    }
+    log(&repository);
+    done(&repository, &job(&order, "/db"));
+    assert_eq!(log(&repository), [""; 0]);
+    done(&repository, "finish --work-order order.json");
+}
+
 /// A failed stack of a command is not run again after `orch finish` either, as with a plan.
 #[test]
 fn worker_that_starts_after_finish_repeats_no_failed_stack() {

@@ -56,7 +56,10 @@ impl CommandJobs<'_> {
     /// Frees the lock of the work order, whose jobs have ended.
     pub(crate) fn free(&self, secret: &str) -> Result<()> {
         let wait = self.lock_timeout.unwrap_or_default();
-        self.with(|context| Ok(context.free_order(self.order, secret, wait)?))
+        self.with(|context| {
+            context.check_commit(self.order)?;
+            Ok(context.free_order(self.order, secret, wait)?)
+        })
     }
 
     /// Runs the command in the stacks of a job.
