@@ -17,6 +17,8 @@ mod state_errors;
 mod state_snapshot;
 mod statuses;
 mod unmatched_filters;
+pub mod upstream;
+pub mod used_outputs;
 
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};

@@ -33,8 +33,6 @@ pub mod succession;
 pub mod ties;
 mod totals;
 pub mod triggers;
-pub mod upstream;
-pub mod used_outputs;
 pub mod verify;
 
 pub use self::approval::DestroyedResources;

@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use super::event::Failure;
 use super::tool::{AppliedPlan, ToolPlace};
+use crate::context::used_outputs::UsedDigests;
 use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
@@ -76,23 +77,6 @@ pub struct Findings {
     pub effect: Effect,
     /// Whether it was applied, but a postcondition failed.
     pub has_failed_checks: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsedDigests {
-    /// Of those in `input` blocks, by the name of the input.
-    pub inputs: BTreeMap<String, String>,
-    pub upstream: String,
-}
-
-impl UsedDigests {
-    /// Returns what was recorded, if anything was.
-    pub fn of(applied: &Applied) -> Option<Self> {
-        Some(UsedDigests {
-            inputs: applied.inputs_used.clone(),
-            upstream: applied.upstream.clone()?,
-        })
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

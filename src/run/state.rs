@@ -11,7 +11,7 @@ use std::thread;
 
 use super::event::{Ending, Failure, Outcome};
 use super::execute::{Inbox, StateAlarm, StepEnd, StepReporter};
-pub use super::stack_record::{Effect, Findings, NewEntry, NewGeneration, UsedDigests};
+pub use super::stack_record::{Effect, Findings, NewEntry, NewGeneration};
 use super::turn::TurnIndex;
 use crate::path::StackPath;
 use crate::state::document::{Entry, RunAction};

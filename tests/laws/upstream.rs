@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use orch::plan::upstream::{Upstream, outputs_digest};
+use orch::context::upstream::{Upstream, outputs_digest};
 use orch::project::stack::StackIndex;
 use orch::project::{Problems, Project};
 use orch::selection::graph::Graph;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use orch::plan::used_outputs::UsedOutputs;
+use orch::context::used_outputs::UsedOutputs;
 use orch::project::{Problems, Project};
 use orch::selection::data::add_inputs;
 use orch::selection::graph::Graph;

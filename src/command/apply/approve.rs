@@ -2,9 +2,9 @@
 
 use super::ApplyTerminal;
 use super::verified::VerifiedPlan;
+use crate::context::used_outputs::UsedOutputs;
 use crate::error::{Error, Result};
 use crate::plan::DestroyedResources;
-use crate::plan::used_outputs::UsedOutputs;
 use crate::plan::verify::RemainingWork;
 use crate::printable::{count, printable};
 

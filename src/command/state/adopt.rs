@@ -7,14 +7,14 @@ use serde_json::Map;
 use super::existing::{ExistingStacks, NOTHING_VERIFIED, ToolCheck, find_existing};
 use super::{ProjectState, WriteOptions};
 use crate::change::{EntryIndex, relocate, trigger};
+use crate::context::used_outputs::UsedDigests;
+use crate::context::used_outputs::UsedOutputs;
 use crate::context::{Context, clashing};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::path::{Generation, StackPath};
 use crate::plan::triggers::named_outputs;
-use crate::plan::used_outputs::UsedOutputs;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::report::{DocumentChange, Written};
-use crate::run::state::UsedDigests;
 use crate::run::state_lock::{Published, declared};
 use crate::state::document::{
     Applied, Attempt, AttemptOutcome, Document, Entry, READ, RunAction, UNMERGED,

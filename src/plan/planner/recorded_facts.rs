@@ -6,21 +6,19 @@ use std::sync::Arc;
 use super::ask::AskedTools;
 use super::{Planning, RecordedState, StackToPlan, StacksToPlan};
 use crate::change::StackStatus;
+use crate::context::used_outputs::UsedDigests;
+use crate::context::used_outputs::UsedOutputs;
 use crate::context::{Context, Entries};
 use crate::driver::{Outputs, Tool};
 use crate::error::Result;
 use crate::exit::ExitStatus;
-use crate::path::StackPath;
 use crate::plan::backends::{BlockedStacks, StackBackend, blocked};
 use crate::plan::entry::{AskedAction, Decision, PlanMode};
 use crate::plan::triggers::named_outputs;
-use crate::plan::upstream::outputs_differ;
-use crate::plan::used_outputs::UsedOutputs;
 use crate::printable::printable;
 use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
-use crate::run::state::UsedDigests;
 use crate::state::document::{Document, Entry};
 
 const MAX_WARNINGS: usize = 10;
@@ -164,7 +162,6 @@ impl<'a> Planning<'a> {
         entries: &Entries<'_>,
         used: &mut UsedOutputs<'_>,
     ) {
-        let stacks = &self.context.project.stacks;
         let changed = &subjects.outputs;
         for subject in &mut subjects.all {
             let stack = subject.stack;
@@ -184,27 +181,8 @@ impl<'a> Planning<'a> {
             let differences = used.differences(stack, &before);
             let ignored = differences.ignored.iter();
             subject.ignored_inputs = ignored.map(|name| format!("{INPUT}.{name}")).collect();
-            if differences.is_none() {
-                continue;
-            }
-            let is_newer = |source: &StackIndex| {
-                let theirs = entries.get(source).map(|(_, entry)| entry);
-                let is_later = theirs.and_then(|it| it.applied.as_ref());
-                changed.contains_key(source)
-                    || theirs.is_some_and(|it| it.outputs.is_none())
-                    || is_later.is_some_and(|it| it.serial > applied.serial)
-            };
-            let sources = used.sources(stack).into_iter().filter(is_newer);
-            let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
-            subject.outputs_differ = Some(match &differences.inputs[..] {
-                [] => outputs_differ(&paths),
-                [(name, of)] => {
-                    format!("{INPUT}.{name} differs: an output of {}", stacks[*of].path)
-                }
-                [(name, _), others @ ..] => {
-                    format!("{INPUT}.{name} and {} more inputs differ", others.len())
-                }
-            });
+            let is_changed = |source| changed.contains_key(&source);
+            subject.outputs_differ = used.described(stack, &differences, entries, is_changed);
         }
     }
 }

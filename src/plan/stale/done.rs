@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CurrentFacts, DoneOperations, LastRun, OperationKey, PlanFacts};
 use super::{is_of_plan, is_up_to_date, last_of_plan, mark, same, serial};
+use crate::context::used_outputs::UsedDigests;
+use crate::context::used_outputs::UsedOutputs;
 use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::saved::{SavedPlan, SavedStack};
-use crate::plan::used_outputs::UsedOutputs;
 use crate::project::stack::StackIndex;
-use crate::run::state::UsedDigests;
 use crate::selection::graph::{SearchDirection, Wave};
 use crate::state::document::{Document, Entry, RunAction as Written};
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::todo::{RemainingWork, follows_other_rules};
 use crate::change::EntryIndex;
+use crate::context::used_outputs::UsedOutputs;
 use crate::git::CommitId;
 use crate::path::StackPath;
 use crate::plan::SavedPlan;
 use crate::plan::entry::{PlanMode, PlannedAction as Planned};
 use crate::plan::stack::PlanStack;
-use crate::plan::used_outputs::UsedOutputs;
 use crate::project::Project;
 use crate::project::environment::Environments;
 use crate::project::stack::{StackIndex, StackMode};

@@ -4,11 +4,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::upstream::{Upstream, outputs_digest};
+use super::state::Entries;
+use super::upstream::{Upstream, outputs_differ, outputs_digest};
+use crate::path::StackPath;
 use crate::project::Project;
+use crate::project::sharing::INPUT;
 use crate::project::stack::StackIndex;
-use crate::run::state::UsedDigests;
 use crate::selection::graph::Graph;
+use crate::state::document::Applied;
+
+/// The digests of the outputs that a stack is applied with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedDigests {
+    /// Of those in `input` blocks, by the name of the input.
+    pub inputs: BTreeMap<String, String>,
+    pub upstream: String,
+}
+
+impl UsedDigests {
+    /// Returns what was recorded, if anything was.
+    pub fn of(applied: &Applied) -> Option<Self> {
+        Some(UsedDigests {
+            inputs: applied.inputs_used.clone(),
+            upstream: applied.upstream.clone()?,
+        })
+    }
+}
 
 pub struct UsedOutputs<'p> {
     project: &'p Project,
@@ -132,8 +153,39 @@ impl<'p> UsedOutputs<'p> {
         differences
     }
 
-    pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
-        self.upstream.sources(stack)
+    /// Describes differences; `None` if nothing differs that counts. `is_changed`: whether the outputs of a
+    /// stack are known to differ from the recorded ones.
+    pub fn described(
+        &self,
+        stack: StackIndex,
+        differences: &OutputDifferences<'_>,
+        entries: &Entries<'_>,
+        is_changed: impl Fn(StackIndex) -> bool,
+    ) -> Option<String> {
+        if differences.is_none() {
+            return None;
+        }
+        let stacks = &self.project.stacks;
+        let applied = |stack| entries.get(&stack)?.1.applied.as_ref();
+        let is_newer = |source: &StackIndex| {
+            let is_unknown = entries
+                .get(source)
+                .is_some_and(|(_, entry)| entry.outputs.is_none());
+            let serials = applied(*source).zip(applied(stack));
+            let is_later = serials.is_some_and(|(theirs, own)| theirs.serial > own.serial);
+            is_changed(*source) || is_unknown || is_later
+        };
+        Some(match &differences.inputs[..] {
+            [] => {
+                let sources = self.upstream.sources(stack).into_iter().filter(is_newer);
+                let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
+                outputs_differ(&paths)
+            }
+            [(name, of)] => format!("{INPUT}.{name} differs: an output of {}", stacks[*of].path),
+            [(name, _), others @ ..] => {
+                format!("{INPUT}.{name} and {} more inputs differ", others.len())
+            }
+        })
     }
 }
 
