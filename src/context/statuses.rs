@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+use super::used_outputs::{UsedDigests, UsedOutputs};
 use super::{ChangeQuery, Context, GitSnapshot, MARK_ROOT, OpenedState, exact_status};
 use crate::change::base::{
     BaseQuery, BaseUnknown, RemoteBranch, ask_default_branch, fetch_command,
 };
 use crate::change::{
-    ChangeBase, CountedStates, CurrentProject, InputDigests, NoProof, StackStatuses,
-    UncommittedChanges, digests as digests_of, stack_statuses,
+    ChangeBase, CountedStates, CurrentProject, InputDigests, NoProof, Pending, StackStatus,
+    StackStatuses, UncommittedChanges, digests as digests_of, stack_statuses,
 };
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result, with_causes};
 use crate::git::{ChangedFile, FileState, GitError};
@@ -21,6 +22,8 @@ use crate::printable::printable;
 use crate::project::config::StateConfig;
 use crate::project::discover::RootRule;
 use crate::project::host::{host_environment, host_variable};
+use crate::project::lifecycle::IgnoredChanges;
+use crate::project::stack::StackIndex;
 use crate::project::{Problems, Project, stack};
 use crate::selection::select::Query;
 use crate::state::document::Document;
@@ -72,7 +75,7 @@ impl Context {
             self.note_namesake()?;
         }
         let address = self.opened()?.backend.address();
-        let statuses = self.statuses_in(&document, address, counted, explains)?;
+        let statuses = self.statuses_with_outputs(&document, address, counted, explains)?;
         if change.is_some() {
             self.report_base(&ChangeBase::Applied(statuses.base.clone()));
             note_absent(&self.notices, &statuses);
@@ -155,6 +158,48 @@ impl Context {
         Ok(())
     }
 
+    /// Like [`Self::statuses_in`], but a stack that uses changed outputs is pending.
+    pub fn statuses_with_outputs(
+        &mut self,
+        document: &Document,
+        address: String,
+        counted: CountedStates,
+        explains: bool,
+    ) -> Result<StackStatuses> {
+        let mut statuses = self.statuses_in(document, address, counted, explains)?;
+        let entries = self.entries_of(document);
+        let used_by = |stack: &StackIndex| UsedDigests::of(entries.get(stack)?.1.applied.as_ref()?);
+        let is_never_updated = |stack: StackIndex| {
+            let rule = self.project.rules_of(stack).ignore_changes;
+            rule.is_some_and(|rule| rule.value == IgnoredChanges::All)
+        };
+        // Most projects record no outputs, and need no graph.
+        let mut used = None;
+        for (&stack, status) in &mut statuses.stacks {
+            let Some(before) = used_by(&stack).filter(|_| *status == StackStatus::Applied) else {
+                continue;
+            };
+            if is_never_updated(stack) {
+                continue;
+            }
+            let outputs = |stack| entries.get(&stack)?.1.outputs.as_ref();
+            let used =
+                used.get_or_insert_with(|| UsedOutputs::new(&self.project, &self.graph, outputs));
+            let differences = used.differences(stack, &before);
+            if differences.is_none() {
+                continue;
+            }
+            let newer = used.newer_sources(stack, &entries, |_| false);
+            // Another order also makes a difference, but is no input.
+            if !differences.inputs.is_empty() || !newer.is_empty() {
+                let why = used.described(&differences, &newer);
+                *status = StackStatus::Pending(Pending::Outputs(why));
+            }
+        }
+        Ok(statuses)
+    }
+
+    /// Returns the statuses of the stacks by their own inputs. A plan compares the outputs that they use itself.
     pub fn statuses_in(
         &mut self,
         document: &Document,
@@ -392,7 +437,7 @@ impl Context {
         };
         let address = recorded.statuses.base.address.clone();
         let counted = recorded.counted;
-        let statuses = self.statuses_in(document, address, counted, false)?;
+        let statuses = self.statuses_with_outputs(document, address, counted, false)?;
         let mut query = query.clone();
         if let Some(recorded) = &mut query.recorded {
             recorded.statuses = statuses;

@@ -11,7 +11,7 @@ use crate::project::Project;
 use crate::project::sharing::INPUT;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::Graph;
-use crate::state::document::Applied;
+use crate::state::document::{Applied, Entry};
 
 /// The digests of the outputs that a stack is applied with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,39 +153,44 @@ impl<'p> UsedOutputs<'p> {
         differences
     }
 
-    /// Describes differences; `None` if nothing differs that counts. `is_changed`: whether the outputs of a
-    /// stack are known to differ from the recorded ones.
-    pub fn described(
+    /// Returns the stacks whose outputs a stack uses and that have been applied since, or whose outputs are unknown.
+    /// `is_changed`: whether the outputs of a stack are known to differ from the recorded ones.
+    pub fn newer_sources(
         &self,
         stack: StackIndex,
-        differences: &OutputDifferences<'_>,
         entries: &Entries<'_>,
         is_changed: impl Fn(StackIndex) -> bool,
-    ) -> Option<String> {
-        if differences.is_none() {
-            return None;
-        }
-        let stacks = &self.project.stacks;
-        let applied = |stack| entries.get(&stack)?.1.applied.as_ref();
+    ) -> Vec<StackIndex> {
+        let entry = |stack| entries.get(&stack).map(|(_, entry)| *entry);
+        let applied = |entry: &Entry| entry.applied.as_ref().map(|it| it.serial);
+        let own = entry(stack).and_then(applied);
         let is_newer = |source: &StackIndex| {
-            let is_unknown = entries
-                .get(source)
-                .is_some_and(|(_, entry)| entry.outputs.is_none());
-            let serials = applied(*source).zip(applied(stack));
-            let is_later = serials.is_some_and(|(theirs, own)| theirs.serial > own.serial);
-            is_changed(*source) || is_unknown || is_later
+            let theirs = entry(*source);
+            let refreshed = theirs
+                .and_then(|it| it.refreshed.as_ref())
+                .map(|it| it.serial);
+            let last = theirs.and_then(applied).max(refreshed);
+            let is_unknown = theirs.is_some_and(|it| it.outputs.is_none());
+            is_changed(*source) || is_unknown || own.is_some() && last > own
         };
-        Some(match &differences.inputs[..] {
+        let mut sources = self.upstream.sources(stack);
+        sources.retain(is_newer);
+        sources
+    }
+
+    /// Describes differences that count, given the newer sources.
+    pub fn described(&self, differences: &OutputDifferences<'_>, newer: &[StackIndex]) -> String {
+        let stacks = &self.project.stacks;
+        match &differences.inputs[..] {
             [] => {
-                let sources = self.upstream.sources(stack).into_iter().filter(is_newer);
-                let paths: Vec<&StackPath> = sources.map(|source| &stacks[source].path).collect();
+                let paths: Vec<&StackPath> = newer.iter().map(|it| &stacks[*it].path).collect();
                 outputs_differ(&paths)
             }
             [(name, of)] => format!("{INPUT}.{name} differs: an output of {}", stacks[*of].path),
             [(name, _), others @ ..] => {
                 format!("{INPUT}.{name} and {} more inputs differ", others.len())
             }
-        })
+        }
     }
 }
 

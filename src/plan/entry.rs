@@ -360,7 +360,9 @@ impl StackFacts<'_> {
             None => PlanReason::new(Config, "the project keeps no state"),
             Some(StackStatus::Pending(pending)) => match pending {
                 Pending::NeverApplied => PlanReason::new(State, "not recorded"),
-                Pending::Unknown(why) => PlanReason::new(State, why.clone()),
+                Pending::Unknown(why) | Pending::Outputs(why) => {
+                    PlanReason::new(State, why.clone())
+                }
                 Pending::Differs(difference) => {
                     let cause = difference.cause.as_ref();
                     let file = cause.map(|cause| cause.file.path.relative());

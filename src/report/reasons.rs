@@ -296,7 +296,7 @@ pub(super) fn why_text(status: &StackStatus) -> Option<String> {
         StackStatus::Failed(why) => Some((*why).to_owned()),
         StackStatus::Pending(pending) => Some(match pending {
             Pending::NeverApplied => "never applied".to_owned(),
-            Pending::Unknown(why) => why.clone(),
+            Pending::Unknown(why) | Pending::Outputs(why) => why.clone(),
             Pending::Differs(difference) => difference_text(difference),
             Pending::OtherRules => {
                 "the definition of its inputs has changed since it was applied".to_owned()

@@ -143,6 +143,8 @@ pub enum Pending {
         of: String,
         now: Generation,
     },
+    /// Outputs that it uses have changed since it was applied: which ones.
+    Outputs(String),
 }
 
 /// The difference between the inputs of a stack and the applied ones.

@@ -50,7 +50,7 @@ fn by_key(
     address: &str,
 ) -> Result<BTreeMap<String, StackStatus>> {
     let counted = CountedStates::default();
-    let statuses = context.statuses_in(document, address.to_owned(), counted, false)?;
+    let statuses = context.statuses_with_outputs(document, address.to_owned(), counted, false)?;
     let pairs = EntryIndex::new(&context.project.stacks, document);
     let here = pairs
         .iter()

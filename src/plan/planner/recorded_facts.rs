@@ -181,8 +181,11 @@ impl<'a> Planning<'a> {
             let differences = used.differences(stack, &before);
             let ignored = differences.ignored.iter();
             subject.ignored_inputs = ignored.map(|name| format!("{INPUT}.{name}")).collect();
-            let is_changed = |source| changed.contains_key(&source);
-            subject.outputs_differ = used.described(stack, &differences, entries, is_changed);
+            if differences.is_none() {
+                continue;
+            }
+            let newer = used.newer_sources(stack, entries, |source| changed.contains_key(&source));
+            subject.outputs_differ = Some(used.described(&differences, &newer));
         }
     }
 }

@@ -70,6 +70,24 @@ fn apply_passes_new_outputs_on_as_variables() {
 }
 
 #[test]
+fn list_shows_stacks_as_pending_whose_inputs_differ() {
+    let repository = made("");
+    want(&repository, "/net", "2");
+    done(&repository, "apply --auto-approve --match net");
+    let why = "input.id differs: an output of /net";
+    let plan = done(&repository, "plan");
+    assert!(plan.contains(why), "{plan}");
+    let listed = done(&repository, "list --changed --base applied --why");
+    assert!(
+        listed.contains(&format!("app  # pending: {why}")),
+        "{listed}"
+    );
+    done(&repository, "apply --auto-approve");
+    let listed = repository.orch("list --changed --base applied");
+    assert_eq!(listed.stdout, "", "{listed}");
+}
+
+#[test]
 fn plan_uses_mocks_only_for_stacks_that_were_never_applied() {
     let repository = new("mock = \"mocked\"");
     hook(

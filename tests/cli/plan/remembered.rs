@@ -99,6 +99,34 @@ fn plan_asks_stacks_whose_used_outputs_differ() {
 }
 
 #[test]
+fn list_shows_stacks_as_pending_whose_used_outputs_differ() {
+    let sandbox = project(&[("/a", "touch asked"), ("/b", "touch asked"), ("/c", "")]);
+    sandbox.write("/b/stack.orch.hcl", after("/a", "fake"));
+    sandbox.write("/c/stack.orch.hcl", after("/a", "fake"));
+    let repository = recorded(sandbox);
+    let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
+    edit(&repository, "/b", upstream);
+    let pending = |arguments: &str| repository.orch(&format!("list {arguments}")).stdout;
+    assert_eq!(pending("--status applied"), "a\nb\nc\n");
+    assert_eq!(pending("--changed --base applied"), "");
+    edit(&repository, "/a", |entry| {
+        entry["outputs"] = json!({"id": "1"});
+        entry["applied"]["serial"] = 100.into();
+    });
+    // The outputs that `/c` was applied with are not recorded.
+    assert_eq!(pending("--status applied"), "a\nc\n");
+    assert_eq!(pending("--changed --base applied"), "b\n");
+    let why = pending("--status pending --why");
+    assert!(why.contains("pending: outputs of /a differ"), "{why}");
+    let listed = repository.orch("state list").stdout;
+    assert!(listed.contains("\n/b  pending "), "{listed}");
+    assert!(!is_asked(&repository, "/b"), "no tool is asked");
+    let ignores = "stack {\n  driver = \"fake\"\n  after  = [\"/a\"]\n  lifecycle {\n    ignore_changes = all\n  }\n}\n";
+    repository.write("/b/stack.orch.hcl", ignores);
+    assert_eq!(pending("--changed --base applied"), "");
+}
+
+#[test]
 fn plan_gives_a_driver_without_plan_work_if_used_outputs_differ() {
     let sandbox = project(&[("/a", "true")]);
     let driver = "\ndriver \"blind\" {\n  apply = [\"true\"]\n}\n";
