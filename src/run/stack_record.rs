@@ -12,7 +12,8 @@ use crate::path::Generation;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
     Applied, Attempt, AttemptOutcome as RecordedOutcome, CHECKS_FAILED, CONDITION,
-    DeposedGeneration, Entry, Inputs, Intent, OTHER_BACKEND, Refreshed, RunAction, UNMERGED,
+    DeposedGeneration, Entry, Inputs, Intent, OTHER_BACKEND, REFUSED, Refreshed, RunAction,
+    UNMERGED,
 };
 use crate::state::writer::Change;
 
@@ -256,6 +257,20 @@ impl NewEntry {
         self.attempted(run, entry, outcome, failure)
     }
 
+    /// Returns the change to the entry of an applied stack whose turn failed before it could be updated: only the
+    /// attempt is recorded.
+    pub(super) fn refused(&self, run: &str, failure: &Failure) -> Option<Change> {
+        let earlier = self.earlier.as_ref().filter(|it| it.applied.is_some())?;
+        let is_update = self.action == RunAction::Apply && self.made.is_none();
+        // Each plan checks conditions.
+        let is_recorded = failure.may_have_effect() || matches!(failure, Failure::Refused(_));
+        if !is_update || !is_recorded {
+            return None;
+        }
+        let failure = Some(kind(failure).to_owned());
+        Some(self.attempted(run, earlier.clone(), RecordedOutcome::Failed, failure))
+    }
+
     /// Notes that the command may have updated the stack.
     fn note_attempt(&self, entry: &mut Entry) {
         let updates = self.action == RunAction::Apply && self.made.is_none();
@@ -372,7 +387,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::RunTimedOut(_) => "run-timed-out",
         Failure::WantedTerminal => "wanted-terminal",
         Failure::NotStarted(_) => "not-started",
-        Failure::Refused(_) => "refused",
+        Failure::Refused(_) => REFUSED,
         Failure::Condition(_) => CONDITION,
         Failure::Lost(_) => "lost",
     }

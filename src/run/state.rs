@@ -281,15 +281,21 @@ impl RunState {
             .contains(&ticket(ending.turn));
         let has_failed_checks = findings.as_ref().is_some_and(|it| it.has_failed_checks);
         let is_undone = failure.is_some() && !has_failed_checks;
-        // A turn that needed no command may still have findings to record.
-        if !has_begun && (is_undone || findings.is_none()) {
-            return;
-        }
+        // Only the turns of a plan have findings.
+        let is_of_plan = findings.is_some();
         let has_acted = lock(&self.questions).begun.contains(&ticket(ending.turn));
-        let change = if is_undone && !has_acted {
-            Change::Withdrawn
-        } else {
-            record.ended(&self.run, failure, findings)
+        let change = match failure {
+            // Its outputs or inputs may be as recorded, so nothing else would show that it needs an apply.
+            Some(failure) if is_undone && !has_begun && is_of_plan => {
+                let Some(refused) = record.refused(&self.run, failure) else {
+                    return;
+                };
+                refused
+            }
+            // A turn that needed no command may still have findings to record.
+            _ if !has_begun && (is_undone || !is_of_plan) => return,
+            _ if is_undone && !has_acted => Change::Withdrawn,
+            _ => record.ended(&self.run, failure, findings),
         };
         self.note(ending.turn, &record.key, &change);
         self.writer.change(&record.key, change, NO_TICKET);

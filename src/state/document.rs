@@ -47,6 +47,9 @@ pub const OUTDATED_PLAN: &str = "outdated-plan";
 /// Why an attempt is unknown: the tool used, or may have used, another backend than the recorded one.
 pub const OTHER_BACKEND: &str = "other-backend";
 
+/// The failure of a turn that `orch` refused before its command began.
+pub const REFUSED: &str = "refused";
+
 /// The failure of a turn whose end was not observed.
 pub const INTERRUPTED: &str = "interrupted";
 

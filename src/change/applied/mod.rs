@@ -32,7 +32,7 @@ use crate::printable::printable;
 use crate::project::stack::StackIndex;
 use crate::state::document::{
     Applied, Attempt, AttemptOutcome, CONDITION, Entry, Inputs, Lock, OTHER_BACKEND, OUTDATED_PLAN,
-    PARTIAL_PLAN, RunAction, UNREADABLE_PLAN,
+    PARTIAL_PLAN, REFUSED, RunAction, UNREADABLE_PLAN,
 };
 
 /// The status of each stack of a project, according to the document.
@@ -230,7 +230,12 @@ impl StackStatus {
         if has_failed && last.failure.as_deref() == Some(CONDITION) && checks.is_some() {
             return Some(StackStatus::Failed("a postcondition failed"));
         }
-        has_failed.then_some(StackStatus::Failed("the last attempt failed"))
+        let is_refused = last.failure.as_deref() == Some(REFUSED);
+        has_failed.then_some(StackStatus::Failed(if is_refused {
+            "the last attempt was refused"
+        } else {
+            "the last attempt failed"
+        }))
     }
 
     fn of_triggers(applied: &Applied, triggers: &[ProjectPath]) -> Self {

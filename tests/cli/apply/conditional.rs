@@ -1,6 +1,8 @@
 //! What runs after work is decided when that has ended, within what the plan has shown.
 
-use super::{acts, applied, done, entry, fails, hook, log, project, unhook, want, world};
+use super::{
+    acts, applied, change_document, done, entry, fails, hook, log, project, unhook, want, world,
+};
 use crate::support::Repository;
 
 /// A project with everything applied, in which `/b` uses what `/a` makes, and `/a` wants something else.
@@ -124,9 +126,46 @@ fn apply_refuses_unshown_deletes() {
     assert!(said.contains("skipped /c"), "{said}");
     assert_eq!(acts(&repository), ["apply update a"]);
     // Nothing was done with it, and it is still to be done.
-    assert_eq!(entry(&repository, "/b")["last"]["outcome"], "succeeded");
+    let recorded = entry(&repository, "/b");
+    assert_eq!(recorded["last"]["outcome"], "failed", "{recorded}");
+    assert_eq!(recorded["last"]["failure"], "refused", "{recorded}");
+    assert!(recorded["outputs"].is_object(), "{recorded}");
     let plan = done(&repository, "plan");
-    assert!(plan.contains("outputs of /a differ  +0 ~0 -1"), "{plan}");
+    let row = "~ /b  update  the last attempt was refused  +0 ~0 -1";
+    assert!(plan.contains(row), "{plan}");
+    let listed = done(&repository, "state list");
+    assert!(listed.contains("\n/b  failed "), "{listed}");
+    unhook(&repository, "plan", "b");
+    done(&repository, "apply --auto-approve");
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("3 unchanged"), "{plan}");
+}
+
+/// As after `orch run`, it is not known which outputs `/b` was applied with.
+#[test]
+fn apply_records_that_a_stack_failed_before_its_command() {
+    for (script, failure) in [
+        ("echo '{\"remove\":1}' > $ORCH_ANSWER; exit 2", "refused"),
+        ("exit 1", "exited"),
+    ] {
+        let repository = changed("");
+        change_document(&repository, |document| {
+            let applied = &mut document["stacks"]["/b"]["applied"];
+            applied.as_object_mut().unwrap().remove("upstream");
+        });
+        done(&repository, "plan -o ../saved");
+        hook(&repository, "plan", "b", script);
+        log(&repository);
+        fails(&repository, "apply ../saved", 1, "/b: failed");
+        assert_eq!(acts(&repository), ["apply update a"]);
+        let last = entry(&repository, "/b")["last"].clone();
+        assert_eq!(last["failure"], failure, "{last}");
+        let failed = repository.orch("list --status failed").stdout;
+        assert_eq!(failed, "b\n");
+        unhook(&repository, "plan", "b");
+        let plan = done(&repository, "plan");
+        assert!(plan.contains("~ /b  update"), "{plan}");
+    }
 }
 
 #[test]
