@@ -78,8 +78,11 @@ pub struct RequestedOptions {
     pub allow_rollback: bool,
     /// As written.
     pub replace: Vec<String>,
-    /// Whether the user passed arguments to `plan`. They may be secret, so they are not stored.
+    /// Whether the user passed arguments to `plan`. Their values may be secret, so they are not stored here.
     pub arguments: bool,
+    /// The options among these arguments, with values only if these are addresses of resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_options: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -370,6 +373,15 @@ impl Plan {
     }
 
     /// Returns whether nothing failed or is blocked, and no tool left anything out.
+    /// Returns the stacks that are planned only in part.
+    pub fn partial(&self) -> Vec<&StackPath> {
+        let partial = self
+            .entries
+            .iter()
+            .filter(|entry| entry.blocked.is_none() && !entry.is_complete);
+        partial.map(|entry| &entry.stack).collect()
+    }
+
     pub fn is_complete(&self) -> bool {
         let is_complete = |entry: &PlanEntry| entry.blocked.is_none() && entry.is_complete;
         self.failed.is_empty() && self.entries.iter().all(is_complete)

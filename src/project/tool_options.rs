@@ -1,6 +1,7 @@
 //! Command lines of the tools, Terraform, `OpenTofu` and Terragrunt: options that keep them from applying or
 //! destroying a whole stack, and the plan file of an apply.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -27,6 +28,9 @@ const MODES: [&str; 2] = [DESTROY, "refresh-only"];
 
 /// Options with which a command only prints something, and succeeds.
 const IDLE: [&str; 4] = ["help", "h", "version", "v"];
+
+/// Options whose values are addresses of resources.
+const ADDRESSES: [&str; 3] = ["target", "exclude", "replace"];
 
 /// Options whose value may be the next word.
 const WITH_VALUE: [&str; 13] = [
@@ -57,6 +61,27 @@ pub fn option(word: &str) -> Option<(&str, Option<&str>)> {
 pub fn leaves_out(words: &[OsString]) -> bool {
     let mut words = words.iter().map(|word| word.to_string_lossy());
     words.any(|word| option(&word).is_some_and(|(name, _)| PARTIAL.contains(&name)))
+}
+
+/// Returns the options among the words of a `plan`. Only values that are addresses are kept: others may be secret.
+pub fn shown_options(words: &[OsString]) -> Vec<String> {
+    let mut words = words.iter().map(|word| word.to_string_lossy());
+    let mut shown: Vec<String> = Vec::new();
+    while let Some(word) = words.next() {
+        let Some((name, value)) = option(&word) else {
+            continue;
+        };
+        let value = match value {
+            None if WITH_VALUE.contains(&name) => words.next(),
+            value => value.map(Cow::Borrowed),
+        };
+        let address = value.filter(|_| ADDRESSES.contains(&name));
+        let option = address.map_or(format!("-{name}"), |address| format!("-{name}={address}"));
+        if !shown.contains(&option) {
+            shown.push(option);
+        }
+    }
+    shown
 }
 
 pub fn words_of(value: &str) -> Vec<String> {
@@ -135,6 +160,29 @@ mod tests {
         for (line, expected) in cases {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             assert_eq!(leaves_out(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_are_shown_with_an_option() {
+        let cases = [
+            (
+                "-target=a.b --target c.d -target=a.b",
+                "-target=a.b -target=c.d",
+            ),
+            (
+                "-var=x=secret -var y=secret -replace a.b",
+                "-var -replace=a.b",
+            ),
+            (
+                "-refresh=false -lock-timeout 5m stray",
+                "-refresh -lock-timeout",
+            ),
+            ("-target", "-target"),
+        ];
+        for (line, expected) in cases {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(shown_options(&words).join(" "), expected, "{line}");
         }
     }
 

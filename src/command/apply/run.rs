@@ -19,9 +19,8 @@ use crate::plan::entry::PlanMode;
 use crate::plan::progress::ApplyRun;
 use crate::plan::verify::{ApplyRecording, RemainingWork};
 use crate::plan::{DriverRun, Purpose, begin};
-use crate::printable::{command_line, count, printable};
+use crate::printable::{command_line, count, listed, printable};
 use crate::project::discover::RootRule;
-use crate::project::stack::StackIndex;
 use crate::run::event::{Ending, Failure, Outcome, RunSummary, Sink};
 use crate::run::execute::{Execution, Task};
 use crate::run::recording::Concurrency;
@@ -29,6 +28,9 @@ use crate::run::request::Invocation;
 use crate::run::started::BeginOptions;
 use crate::run::state_lock::StateLock;
 use crate::run::turn::TurnIndex;
+
+/// How many partially applied stacks are named.
+const MAX_NAMED: usize = 3;
 
 /// Warns of old generations that were kept because stacks may still use them.
 fn warn_of_kept(notices: &Notices, kept: &[KeptGeneration]) {
@@ -130,13 +132,13 @@ impl Apply<'_> {
         let (ended, output) = session.execute(output, &mut sinks, Some(&mut director))?;
         context.show_failed(director.failed_checks().iter());
         for (stack, problem) in director.unread() {
-            let stack = printable(stack.as_str());
-            self.notices.warning(&format!("{stack}: {problem}"));
+            self.notices
+                .warning(&format!("{}: {problem}", printable(stack.as_str())));
         }
+        self.note_partial(verified, director.partial());
         let summary = &ended.summary;
-        let sequence: Vec<Option<StackIndex>> =
-            turns.iter().map(|&(stack, _)| stack.here()).collect();
-        annotate(context, &sequence, summary);
+        let sequence = turns.iter().map(|&(stack, _)| stack.here());
+        annotate(context, &sequence.collect::<Vec<_>>(), summary);
         let is_lost = is_lost(context, ended.state.as_ref(), run);
         if !is_lost && ended.state.is_some() {
             let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_missing);
@@ -220,6 +222,28 @@ impl Apply<'_> {
             circumstances,
         );
         Ok(RunSession::new(context, begun?))
+    }
+
+    /// Notes which stacks are not recorded as applied or destroyed, although their runs succeeded.
+    fn note_partial(&self, verified: &VerifiedPlan, partial: &[StackPath]) {
+        if verified.document.is_none() || partial.is_empty() {
+            return;
+        }
+        let names = partial.iter().map(|stack| printable(stack.as_str()));
+        let names = listed(names, MAX_NAMED);
+        let options = &self.saved.plan.options.tool_options;
+        let with = if options.is_empty() {
+            String::new()
+        } else {
+            format!(", with `{}`", printable(&options.join(" ")))
+        };
+        let done = match self.saved.plan.mode {
+            PlanMode::Destroy => "destroyed",
+            PlanMode::Normal | PlanMode::RefreshOnly => "applied",
+        };
+        self.notices.note(&format!(
+            "only a part of {names} was {done}{with}, so it is not recorded as {done}"
+        ));
     }
 
     /// Notes how to continue, if work is left that no later turn has done.

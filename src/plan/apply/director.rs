@@ -44,6 +44,8 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) allows_new_changes: bool,
     pub(super) is_partly_applied: bool,
     pub(super) unread: Vec<(StackPath, String)>,
+    /// The stacks that were applied or destroyed only in part.
+    pub(super) partial: Vec<StackPath>,
     pub(super) checker: Option<Checker<'p>>,
     pub(super) failed_checks: Vec<FailedCheck>,
     /// Needed to add turns; `None` if none may be added.
@@ -96,6 +98,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
 
     pub fn used_outputs(&mut self) -> &mut UsedOutputs<'p> {
         &mut self.used_outputs
+    }
+
+    /// Returns the stacks that were applied or destroyed only in part.
+    pub fn partial(&self) -> &[StackPath] {
+        &self.partial
     }
 
     /// Returns the stacks whose outputs could not be read, each with the reason.
@@ -510,6 +517,9 @@ impl Director for ApplyDirector<'_, '_> {
             (ApplyMode::Replanned, Some(answer)) => answer.is_complete,
             _ => stack.is_complete,
         };
+        if has_succeeded && has_acted && !is_complete {
+            self.partial.push(turn.path.clone());
+        }
         let mut findings = Findings {
             driver: Some(stack.driver.name.to_owned()),
             backend: answer

@@ -250,6 +250,7 @@ pub fn prepare<'a, 'p>(
             allows_new_changes: options.allows_new_changes,
             is_partly_applied: options.is_partly_applied,
             unread: Vec::new(),
+            partial: Vec::new(),
             checker: None,
             followups: None,
             guard: None,

@@ -45,6 +45,7 @@ use super::entry::PlanOptions;
 use super::{Purpose, RequestedOptions};
 use crate::context::{Context, Entries};
 use crate::path::StackPath;
+use crate::project::tool_options::shown_options;
 use crate::record::journal::BaseRecord;
 use crate::selection::select::Query;
 use crate::state::document::Document;
@@ -122,6 +123,7 @@ impl PlanRequest<'_> {
             allow_rollback: self.allow_rollback,
             replace: self.replace.to_vec(),
             arguments: !self.extra.is_empty(),
+            tool_options: shown_options(self.extra),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::summary::summary;
 use super::{ToolText, ToolTexts, followups, shown_rows};
 use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::{Plan, PlannedFollowUp, RelaxedEffect};
+use crate::printable::first_of;
 use crate::report::markdown::inert::{code, shortened, text};
 use crate::report::markdown::page::{Content, fit, folded};
 use crate::report::quote::{end, excerpt, left_out_line};
@@ -17,6 +18,10 @@ use crate::run::evaluated::{PolicyProblem, ProblemSeverity};
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 200;
+
+/// How many options of the tools are named, and how many characters of each.
+const MAX_OPTIONS: usize = 3;
+const MAX_OPTION: usize = 30;
 
 /// Writes a plan as Markdown within a limit in bytes, which is at least [`super::super::LEAST_MARKDOWN_BYTES`].
 pub fn write_plan_markdown(
@@ -170,6 +175,24 @@ fn notes(plan: &Plan) -> String {
     }
     if plan.entries.iter().any(PlanEntry::is_undecided) {
         notes += "\nA stack marked `?` is planned during the apply, after the stacks named.\n";
+    }
+    // Notes must always fit, so they have no addresses.
+    let options = &plan.options.tool_options;
+    let options: BTreeSet<&str> = options
+        .iter()
+        .filter_map(|it| it.split('=').next())
+        .collect();
+    if !options.is_empty() {
+        let names = options
+            .into_iter()
+            .map(|name| code(&shortened(name, MAX_OPTION)));
+        let names = first_of(names.collect::<Vec<_>>().iter(), MAX_OPTIONS);
+        let part = if plan.partial().is_empty() {
+            ""
+        } else {
+            ", so the plan is partial"
+        };
+        notes += &format!("\nThe tools planned with {names}{part}.\n");
     }
     // Their names may be long, and notes must always fit.
     if let Some(followups) = &plan.followups {

@@ -1,8 +1,9 @@
 //! The sentences that summarize a plan.
 
+use super::MAX_NAMED;
 use crate::plan::entry::PlanMode;
 use crate::plan::{Plan, StackTotals, Totals, UnplannedRemovals};
-use crate::printable::count;
+use crate::printable::{count, listed};
 
 /// Summarizes a plan: `Plan: 2 to update, 1 blocked. Resources: 3 to create, 1 to destroy.`
 pub(super) fn summary(plan: &Plan) -> String {
@@ -58,6 +59,22 @@ pub(super) fn summary(plan: &Plan) -> String {
         text += &format!(" Resources: {}.", parts.join(", "));
     }
     text
+}
+
+/// Names the options that the user passed to the tools, and the stacks that are therefore planned only in part.
+pub(super) fn tool_options(plan: &Plan) -> Option<String> {
+    let options = &plan.options.tool_options;
+    if options.is_empty() {
+        return None;
+    }
+    let partial = plan.partial();
+    let of = if partial.is_empty() {
+        String::new()
+    } else {
+        let names = partial.iter().map(|stack| stack.as_str());
+        format!(": only a part of {}", listed(names, MAX_NAMED))
+    };
+    Some(format!("Planned with {}{of}.", options.join(" ")))
 }
 
 /// Counts the stacks that an apply may change.

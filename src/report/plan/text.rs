@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::followups::write_followups;
 use super::resources::{self, Resource, listed, more};
 use super::row::Row;
-use super::summary::summary;
+use super::summary::{summary, tool_options};
 use super::{ToolText, ToolTexts, moved, shown_rows};
 use crate::plan::entry::PlanEntry;
 use crate::plan::{Plan, PlanRow, RelaxedEffect};
@@ -100,7 +100,11 @@ pub fn write_plan(
     if let Some(more @ 1..) = plan.relaxed.len().checked_sub(MAX_RELAXED) {
         writeln!(out, "Left out: {more} more recorded constraints.")?;
     }
-    writeln!(out, "{}", summary(plan))
+    writeln!(out, "{}", summary(plan))?;
+    match tool_options(plan) {
+        Some(options) => writeln!(out, "{}", printable(&options)),
+        None => Ok(()),
+    }
 }
 
 fn below(row: &Row<'_>, plan: &Plan, details: PlanDetails, texts: &ToolTexts<'_>) -> Vec<String> {

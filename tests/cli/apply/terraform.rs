@@ -206,10 +206,15 @@ fn apply_of_a_targeted_plan_keeps_the_record() {
         "resource \"terraform_data\" \"one\" {\n}\nresource \"terraform_data\" \"two\" {\n}\n",
     );
     repository.commit();
-    done(
+    let said = done(
         &repository,
-        "apply --auto-approve --match net -- -target=terraform_data.one",
+        "apply --auto-approve --match net -- -target terraform_data.one -var=x=3",
     );
+    let line = "Planned with -target=terraform_data.one -var: only a part of /net.\n";
+    assert!(said.contains(line), "{said}");
+    let note = "note: only a part of /net was applied, with `-target=terraform_data.one -var`, so it is not recorded as applied\n";
+    assert!(said.contains(note), "{said}");
+    assert!(!said.contains("x=3"), "{said}");
     let after = entry(&repository, "/net");
     assert_eq!(after["applied"], before["applied"]);
     let state = repository.read("/net/terraform.tfstate");

@@ -28,7 +28,7 @@ fn of_stacks(output: &Output, field: &str) -> Vec<Value> {
 }
 
 #[test]
-fn plan_json_has_the_options_without_tool_arguments() {
+fn plan_json_has_the_options_without_values_of_tool_options() {
     let sandbox = project(&[("/a", CHANGES)]);
     let plan = sandbox.orch("plan --format json").json();
     let nothing = json!({
@@ -40,7 +40,8 @@ fn plan_json_has_the_options_without_tool_arguments() {
     assert_eq!(output.code(), 0, "{output:?}");
     let shown = sandbox.orch("show plan --format json");
     let all = json!({
-        "full": true, "init": true, "allow_rollback": true, "replace": ["a"], "arguments": true
+        "full": true, "init": true, "allow_rollback": true, "replace": ["a"], "arguments": true,
+        "tool_options": ["-var"]
     });
     assert_eq!(shown.json()["options"], all);
     assert!(!shown.stdout.contains("hunter2"), "{shown:?}");
