@@ -475,7 +475,7 @@ impl StackFacts<'_> {
                 (_, false) if matches!(self.status, Some(StackStatus::Failed(_))) => {
                     (PlannedAction::NoOp, because)
                 }
-                (_, false) => (PlannedAction::NoOp, says("normalised")),
+                (_, false) => (PlannedAction::NoOp, says("no changes")),
             },
         })
     }

@@ -83,20 +83,20 @@ fn entry_is_decided_by_state_and_tool() {
         (
             Some(&StackStatus::Applied),
             Some(DIFFER),
-            (NoOp, "normalised"),
+            (NoOp, "no changes"),
             (Update, DIFFER),
         ),
         (
             Some(&other),
             None,
-            (NoOp, "normalised"),
+            (NoOp, "no changes"),
             (Update, "config differs"),
         ),
         // Changes of the stack itself are more specific.
         (
             Some(&other),
             Some(DIFFER),
-            (NoOp, "normalised"),
+            (NoOp, "no changes"),
             (Update, "config differs"),
         ),
         (Some(&failed), None, (NoOp, "failed"), (Update, "failed")),
@@ -109,7 +109,7 @@ fn entry_is_decided_by_state_and_tool() {
         (
             Some(&StackStatus::Running),
             None,
-            (NoOp, "normalised"),
+            (NoOp, "no changes"),
             (Update, "a run is working on it"),
         ),
     ];
@@ -245,6 +245,6 @@ fn entry_with_changes_and_equal_inputs_has_drift() {
     );
     assert_eq!(
         decided(&accepted, false),
-        (PlannedAction::NoOp, "normalised".to_owned())
+        (PlannedAction::NoOp, "no changes".to_owned())
     );
 }

@@ -9,8 +9,8 @@ use crate::driver::{Driver, DriverAnswer, PlanKind};
 use crate::path::{Generation, StackPath};
 use crate::plan::backends::StackBackend;
 use crate::plan::entry::{
-    AskedAction, Decision, IgnoredInputs, PlanEntry, PlanReason, PlannedAction, ReasonSource,
-    StackFacts,
+    AskedAction, Decision, IgnoredInputs, PlanEntry, PlanMode, PlanReason, PlannedAction,
+    ReasonSource, StackFacts,
 };
 use crate::plan::protection::DestroyedPart;
 use crate::plan::{FailedAsk, WorkBefore};
@@ -403,6 +403,7 @@ pub(super) fn add_known(
     subjects: &StacksToPlan<'_>,
     blocked: &BTreeMap<StackIndex, String>,
     project: &Project,
+    plan_mode: PlanMode,
     entries: &mut [PlanEntry],
 ) {
     let by_path: BTreeMap<_, _> = subjects
@@ -418,6 +419,10 @@ pub(super) fn add_known(
         entry.replaced_if.clone_from(&subject.open_triggers);
         entry.blocked = why.or_else(|| blocked.get(&subject.stack)).cloned();
         entry.previous_path.clone_from(&subject.previous_path);
+        let is_idle = entry.action == PlannedAction::NoOp && !entry.is_undecided();
+        if plan_mode == PlanMode::Normal && entry.previous_path.is_some() && is_idle {
+            entry.reason = PlanReason::new(ReasonSource::State, "only its record is moved");
+        }
         entry.source_commit.clone_from(&subject.source_commit);
         let made = subject.made();
         entry.generation = made

@@ -206,7 +206,8 @@ impl Planning<'_> {
             let stack = project.stacks.find(&entry.stack);
             stack.is_none_or(|stack| !checks.has_failed(stack))
         });
-        add_known(subjects, &blocked, project, &mut entries);
+        let mode = self.request.options.mode;
+        add_known(subjects, &blocked, project, mode, &mut entries);
         for entry in &mut entries {
             entry.mocked = asked.mocked(&entry.stack).to_vec();
         }

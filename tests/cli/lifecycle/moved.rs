@@ -58,7 +58,7 @@ fn moved_turns_delete_and_create_into_an_update() {
     repository.commit();
     let plan = repository.orch("plan");
     assert_snapshot!(plan, @"
-        /platform/net (was /net)  no-op  normalised
+        /platform/net (was /net)  no-op  only its record is moved
 
     Plan: nothing to do. 3 unchanged.
     ");

@@ -79,7 +79,7 @@ fn plan_asks_stacks_whose_used_outputs_differ() {
     );
     assert!(is_asked(&repository, "/b") && is_asked(&repository, "/d"));
     let plan = repository.orch("plan --format json").json();
-    assert_eq!(plan["stacks"][3]["reason"]["text"], "normalised");
+    assert_eq!(plan["stacks"][3]["reason"]["text"], "no changes");
     // What has no outputs stands for what is before it.
     let upstream = |entry: &mut Value| entry["applied"]["upstream"] = NOTHING.into();
     edit(&repository, "/c", upstream);
