@@ -93,6 +93,28 @@ fn an_expression_of_64_levels_is_a_problem_with_a_way_out() {
 }
 
 #[test]
+fn blocks_of_65_levels_are_a_problem_with_advice_about_blocks() {
+    let sandbox = Sandbox::new("");
+    let lines = |line: &str| format!("{line}\n").repeat(65);
+    for line in ["nested {", "nested \"label\" {"] {
+        let text = format!("stack {{\n}}\n{}{}", lines(line), lines("}"));
+        sandbox.write("/a/stack.tm", text);
+        let output = sandbox.orch("list");
+        assert_eq!(output.code(), 3);
+        assert!(
+            output.stderr.contains("at most 64 nested levels"),
+            "{output}"
+        );
+        assert!(
+            output
+                .stderr
+                .contains("help: nest fewer blocks in each other"),
+            "{output}"
+        );
+    }
+}
+
+#[test]
 fn an_expression_of_absurd_depth_is_a_problem_and_no_crash() {
     let shapes: [(&str, String); 8] = [
         (

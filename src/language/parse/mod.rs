@@ -55,13 +55,26 @@ pub fn parse(file: FileId, text: &str) -> Result<Body, Box<Diagnostic>> {
     let parsed = around.map_or_else(|| parse_keeping(file, text, is_used), Ok);
     parsed.map_err(|diagnostic| {
         let mut labels = diagnostic.labels.iter();
-        if labels.any(|label| label.text.contains("nested levels")) {
-            let help = "split the expression: move its inner parts into `globals`";
-            Box::new(diagnostic.help(help))
-        } else {
-            diagnostic
+        match labels.find(|label| label.text.contains("nested levels")) {
+            None => diagnostic,
+            Some(label) => {
+                let help = if opens_block(text, label.span.start as usize) {
+                    "nest fewer blocks in each other"
+                } else {
+                    "split the expression: move its inner parts into `globals`"
+                };
+                Box::new(diagnostic.help(help))
+            }
         }
     })
+}
+
+/// Returns whether the bracket at a position is that of a block: `name "label" {`.
+fn opens_block(text: &str, position: usize) -> bool {
+    let (before, after) = text.split_at_checked(position).unwrap_or_default();
+    let head = before.rsplit('\n').next().unwrap_or_default().trim();
+    let is_of_expression = |character| matches!(character, '=' | ':' | '(' | '[' | '?');
+    after.starts_with('{') && !head.is_empty() && !head.contains(is_of_expression)
 }
 
 /// Parses the pieces of a file between the blocks that are deferred; `None` if a piece has a syntax error.
