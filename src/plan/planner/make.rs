@@ -22,10 +22,14 @@ use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::protection::Destroyer;
 use crate::plan::stack::RemovedCode;
 use crate::plan::{FailedAsk, LeftBehind, Plan, PlannedOrder, SavedPlan, conditions};
+use crate::printable::{listed, printable};
 use crate::project::stack::StackIndex;
 use crate::record::journal::arguments;
 use crate::selection::select::{Query, Selection};
 use crate::state::document::Document;
+
+/// How many stacks a message names.
+const MAX_NAMED: usize = 3;
 
 pub struct Planner<'a, 'd> {
     pub request: &'a PlanRequest<'a>,
@@ -237,6 +241,14 @@ impl Planning<'_> {
         for failed in failed {
             asked.show_output(self.request.tools, &failed.stack, &failed.why)?;
         }
+        let stale = failed.iter().filter(|it| has_stale_backend(&it.why));
+        let stale: Vec<&str> = stale.map(|it| it.stack.as_str()).collect();
+        if !stale.is_empty() {
+            let names = listed(stale.iter(), MAX_NAMED);
+            self.context.notices.help(&printable(&format!(
+                "if directories were moved or swapped, remove the `.terraform` of {names} and plan again; `init -migrate-state` could overwrite the state of another stack"
+            )));
+        }
         let is_missing = |failed: &FailedAsk| {
             let current = failed.stack.current();
             self.context.project.stacks.find(&current).is_none()
@@ -421,4 +433,14 @@ impl Context {
         let operations = order.operations(&self.project).into_iter();
         operations.map(|operation| operation.stack).collect()
     }
+}
+
+/// Returns whether a tool failed because `.terraform` belongs to another backend than the configured one.
+fn has_stale_backend(why: &str) -> bool {
+    [
+        "Backend initialization required",
+        "Backend configuration changed",
+    ]
+    .iter()
+    .any(|error| why.contains(error))
 }

@@ -144,3 +144,33 @@ fn plan_shows_drift() {
     assert_eq!(sandbox.orch("plan --refresh-only").code(), 0);
     assert!(sandbox.read("/a/calls").contains("\nown\n"));
 }
+
+#[test]
+fn plan_explains_stale_backends_after_directories_were_swapped() {
+    if !has_terraform() {
+        return skipped("there is no terraform on the PATH");
+    }
+    let sandbox = Sandbox::new("");
+    let main = |stack: &str, state: &str| {
+        let backend = format!(
+            "terraform {{\n  backend \"local\" {{\n    path = \"../{state}.tfstate\"\n  }}\n}}\n"
+        );
+        sandbox.write(&format!("/{stack}/main.tf"), backend);
+    };
+    for stack in ["a", "b"] {
+        sandbox.write(&format!("/{stack}/stack.orch.hcl"), "stack {\n}\n");
+        main(stack, stack);
+    }
+    assert_eq!(sandbox.orch("plan").code(), 0);
+    main("a", "b");
+    main("b", "a");
+    for arguments in ["plan", "plan --init"] {
+        let output = sandbox.orch(arguments);
+        let help = "help: if directories were moved or swapped, remove the `.terraform` of /a and /b and plan again";
+        assert!(output.stderr.contains(help), "{output}");
+    }
+    for stack in ["a", "b"] {
+        std::fs::remove_dir_all(sandbox.path(&format!("/{stack}/.terraform"))).unwrap();
+    }
+    assert_eq!(sandbox.orch("plan").code(), 0);
+}
