@@ -170,7 +170,7 @@ impl<'p> UsedOutputs<'p> {
                 .and_then(|it| it.refreshed.as_ref())
                 .map(|it| it.serial);
             let last = theirs.and_then(applied).max(refreshed);
-            let is_unknown = theirs.is_some_and(|it| it.outputs.is_none());
+            let is_unknown = theirs.is_some_and(|it| it.known_outputs().is_none());
             is_changed(*source) || is_unknown || own.is_some() && last > own
         };
         let mut sources = self.upstream.sources(stack);

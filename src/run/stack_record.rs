@@ -13,7 +13,7 @@ use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{
     Applied, Attempt, AttemptOutcome as RecordedOutcome, CHECKS_FAILED, CONDITION,
     DeposedGeneration, Entry, Inputs, Intent, OTHER_BACKEND, REFUSED, Refreshed, RunAction,
-    UNMERGED,
+    UNMERGED, unknown_outputs,
 };
 use crate::state::writer::Change;
 
@@ -132,7 +132,7 @@ impl NewEntry {
         self.depose_unfinished(&mut entry);
         // If this never ends, they are unknown.
         if self.made.is_none() {
-            entry.outputs = None;
+            entry.outputs = self.unknown_outputs(run);
         }
         self.note_attempt(&mut entry);
         // Even if this never ends, the stack has been replaced.
@@ -239,13 +239,14 @@ impl NewEntry {
         // The result of an unfinished generation does not describe the current one.
         let is_about_current = self.made.is_none() || failure.is_none();
         if is_about_current {
-            entry.outputs = None;
+            let is_known = failure.is_none() && findings.is_some();
+            entry.outputs = self.unknown_outputs(run).filter(|_| !is_known);
         }
         if let Some(findings) = findings.filter(|_| is_about_current) {
             entry.driver = findings.driver;
             entry.backend = findings.backend.or(entry.backend);
             entry.mode = findings.mode;
-            entry.outputs = findings.outputs;
+            entry.outputs = findings.outputs.or(entry.outputs);
         }
         if let Some(applied) = entry.applied.as_mut().filter(|it| it.serial == UNMERGED) {
             applied.checks = has_failed_checks.then(|| CHECKS_FAILED.to_owned());
@@ -271,6 +272,13 @@ impl NewEntry {
         Some(self.attempted(run, earlier.clone(), RecordedOutcome::Failed, failure))
     }
 
+    /// Returns the mark of unknown outputs; `None` if those of the stack are never recorded.
+    fn unknown_outputs(&self, run: &str) -> Option<BTreeMap<String, String>> {
+        let earlier = self.earlier.as_ref().and_then(|it| it.outputs.as_ref());
+        let is_recorded = self.plan.is_some() || earlier.is_some();
+        is_recorded.then(|| unknown_outputs(run))
+    }
+
     /// Notes that the command may have updated the stack.
     fn note_attempt(&self, entry: &mut Entry) {
         let updates = self.action == RunAction::Apply && self.made.is_none();
@@ -285,7 +293,7 @@ impl NewEntry {
         failure: Option<String>,
     ) -> Change {
         if outcome == RecordedOutcome::Unknown {
-            entry.outputs = None;
+            entry.outputs = self.unknown_outputs(run);
         }
         entry.intent = None;
         entry.last = Some(Attempt {
@@ -307,7 +315,12 @@ impl NewEntry {
     fn refreshed(&self, run: &str, has_failed: bool, findings: Option<Findings>) -> Change {
         let mut entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
         entry.intent = None;
-        entry.outputs = findings.and_then(|it| it.outputs).filter(|_| !has_failed);
+        let outputs = findings.and_then(|it| it.outputs);
+        entry.outputs = if has_failed {
+            self.unknown_outputs(run)
+        } else {
+            outputs
+        };
         if !has_failed {
             entry.refreshed = Some(Refreshed {
                 serial: UNMERGED,

@@ -47,6 +47,9 @@ pub const OUTDATED_PLAN: &str = "outdated-plan";
 /// Why an attempt is unknown: the tool used, or may have used, another backend than the recorded one.
 pub const OTHER_BACKEND: &str = "other-backend";
 
+/// The name that stands for all outputs of a stack if they are unknown.
+const UNKNOWN: &str = "";
+
 /// The failure of a turn that `orch` refused before its command began.
 pub const REFUSED: &str = "refused";
 
@@ -117,8 +120,8 @@ pub struct Entry {
     /// Its mode, unless it is managed: [`READ`] for a stack that is only read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Its outputs, if known: digests of the values. A sensitive output has a mark instead, which changes with each
-    /// apply of the stack.
+    /// Its outputs, if it has any: digests of the values. A sensitive output has a mark instead, which changes with
+    /// each apply of the stack. If they are unknown: [`unknown_outputs`].
     #[serde(
         default,
         deserialize_with = "keys::unique_if_any",
@@ -343,7 +346,7 @@ impl Document {
             .iter()
             .filter_map(|trigger| {
                 let (stack, output) = trigger.rsplit_once('#')?;
-                let outputs = self.stacks.get(stack)?.outputs.as_ref()?;
+                let outputs = self.stacks.get(stack)?.known_outputs()?;
                 let digest = outputs.get(output).map_or("", String::as_str);
                 Some((trigger.clone(), digest.to_owned()))
             })
@@ -361,7 +364,19 @@ impl Document {
     }
 }
 
+/// Returns what is recorded as the outputs of a stack that may have changed in a run: a mark that equals no other one,
+/// under a name that no output has.
+pub fn unknown_outputs(run: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(UNKNOWN.to_owned(), format!("run:{run}"))])
+}
+
 impl Entry {
+    /// Returns the digests of its outputs, if they are known.
+    pub fn known_outputs(&self) -> Option<&BTreeMap<String, String>> {
+        let outputs = self.outputs.as_ref();
+        outputs.filter(|outputs| !outputs.contains_key(UNKNOWN))
+    }
+
     /// Returns whether a run ended while it worked on the stack, so that its result is unknown.
     pub fn was_cut_off_in(&self, run: &str) -> bool {
         match (&self.intent, &self.last) {

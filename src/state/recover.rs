@@ -178,7 +178,10 @@ fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -
             last: found.last.clone(),
             intent: found.intent.clone(),
             may_have_changed: found.may_have_changed,
-            outputs: entry.outputs.clone().filter(|_| found.outputs.is_some()),
+            outputs: match found.known_outputs() {
+                Some(_) => entry.outputs.clone(),
+                None => found.outputs.clone(),
+            },
             ..entry.clone()
         };
         entry.number_like(found);

@@ -165,7 +165,7 @@ impl Apply<'_> {
             self.notices
                 .note("not approved: evaluating policies to see what follows");
         }
-        let approved = self.approved(&verified, &run, consent);
+        let approved = self.approved(&verified, consent);
         let (status, mut left) = self.run_claimed(approved, &run, lock, commits, policies)?;
         let status = self.ended(verified, status);
         left.add(unplanned.unwrap_or_default());
@@ -429,7 +429,6 @@ impl Apply<'_> {
     fn approved<'s>(
         &'s self,
         verified: &'s VerifiedPlan,
-        run: &str,
         consent: ApprovalAnswer,
     ) -> ApprovedPlan<'s> {
         let typed = match consent {
@@ -445,7 +444,8 @@ impl Apply<'_> {
         let (project, document) = (&context.project, document.as_ref());
         // Another job may record stacks whose outputs this one uses.
         let recording = verified.all_to_do(self.saved);
-        let mut outputs = used_outputs(project, &context.graph, document, &recording, run);
+        let plan = &self.saved.plan.id;
+        let mut outputs = used_outputs(project, &context.graph, document, &recording, plan);
         to_do.leave_out_recorded(project, document, &mut outputs);
         if consent == ApprovalAnswer::Refused {
             to_do.keep_records();

@@ -565,7 +565,9 @@ impl Director for ApplyDirector<'_, '_> {
             self.used_outputs.set(here, findings.outputs.as_ref());
         }
         findings.effect = turn.effect();
-        if findings.effect == Effect::Updated {
+        // What the tool no longer finds, an earlier attempt has done.
+        let was_updated = stack.may_have_changed && ending.outcome == Outcome::Succeeded;
+        if findings.effect == Effect::Updated || was_updated && !is_read {
             self.updated.add(here, findings.outputs.clone());
         }
         if turn.operation == Operation::Apply {

@@ -108,6 +108,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             outputs_before: None,
             used: None,
             outputs: None,
+            may_have_changed: false,
             recorded: known.recorded.clone(),
             is_recorded: true,
             checks: TurnChecks {

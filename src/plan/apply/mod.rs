@@ -69,6 +69,8 @@ pub struct ApplyStack<'p> {
     /// Its outputs if nothing is done, if known.
     pub outputs: Option<Outputs>,
     pub recorded: Option<BTreeMap<String, String>>,
+    /// Whether an earlier attempt did not succeed, and may have updated it.
+    pub may_have_changed: bool,
     /// The outputs that it was applied with, if they are known.
     pub used: Option<UsedDigests>,
     /// Whether it is recorded although nothing is done.

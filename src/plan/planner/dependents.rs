@@ -47,7 +47,10 @@ impl Planning<'_> {
             })
             .map(|(stack, _)| stack)
             .collect();
-        let mut after = conditions(project, &context.graph, &unselected, &settled.working());
+        // The outputs of a stack may differ although it has no work.
+        let mut changing = settled.working();
+        changing.extend(subjects.outputs.keys());
+        let mut after = conditions(project, &context.graph, &unselected, &changing);
         if after.is_empty() {
             return 0;
         }

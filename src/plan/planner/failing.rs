@@ -78,9 +78,11 @@ fn invalid(
     } = planning;
     let path = |stack: StackIndex| &context.project.stacks[stack].path;
     let end = |it: &(StackIndex, Driver<'_>)| asked.end(path(it.0));
-    let (mut invalid, open): (Vec<_>, Vec<_>) = failed
-        .into_iter()
-        .partition(|it| end(it) == Some(AskEnd::Answered));
+    let (mut invalid, open): (Vec<_>, Vec<_>) = failed.into_iter().partition(|it| match end(it) {
+        Some(AskEnd::Answered) => true,
+        Some(AskEnd::NotPlanned) => is_refused(asked, path(it.0)),
+        Some(AskEnd::PlanFailed) | None => false,
+    });
     let open: Vec<_> = open
         .into_iter()
         .filter(|it| end(it) == Some(AskEnd::PlanFailed))
@@ -112,6 +114,33 @@ fn invalid(
         );
     }
     Ok(invalid.into_iter().map(|(stack, _)| stack).collect())
+}
+
+/// How much of a log is read.
+const LONGEST_LOG: usize = 1 << 20;
+
+/// Returns whether a tool says that it cannot be initialized with this configuration, whatever the state of other
+/// stacks is.
+fn is_refused(asked: &AskedTools, stack: &StackPath) -> bool {
+    let Some((Ok(mut log), _)) = asked.log(stack) else {
+        return false;
+    };
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(Some((_, length))) = log.read(&mut buffer)
+        && text.len() < LONGEST_LOG
+    {
+        text.extend(&buffer[..length]);
+    }
+    let text = String::from_utf8_lossy(&text);
+    // The tools wrap their lines.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let refusals = [
+        "configuration must be valid before initialization",
+        "Unsupported Terraform Core version",
+        "Unsupported OpenTofu Core version",
+    ];
+    refusals.iter().any(|refusal| text.contains(refusal))
 }
 
 impl FailingStacks {

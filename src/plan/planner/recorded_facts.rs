@@ -19,7 +19,7 @@ use crate::printable::printable;
 use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
 use crate::project::stack::{StackIndex, StackMode};
-use crate::state::document::{Document, Entry};
+use crate::state::document::{Document, Entry, unknown_outputs};
 
 const MAX_WARNINGS: usize = 10;
 
@@ -115,32 +115,40 @@ impl<'a> Planning<'a> {
             else {
                 continue;
             };
-            let is_pending = match needed.need {
-                Decision::Ask(_, AskedAction::Read) => false,
-                Decision::Ask(_, AskedAction::Update) if !answer.changes_something() => {
-                    self.status(subject.stack) != Some(&StackStatus::Applied)
-                }
-                _ => continue,
-            };
             let Some((_, entry)) = entries.get(&subject.stack) else {
                 continue;
             };
+            let is_unknown = entry.outputs.is_some() && entry.known_outputs().is_none();
+            let (outputs, is_pending) = match needed.need {
+                Decision::Ask(_, AskedAction::Read) => (&answer.outputs, false),
+                Decision::Ask(_, AskedAction::Update) if !answer.changes_something() => {
+                    let is_pending = self.status(subject.stack) != Some(&StackStatus::Applied);
+                    (&answer.outputs, is_pending)
+                }
+                // What its work changes is decided after it.
+                Decision::Ask(_, AskedAction::Update) if is_unknown => {
+                    (&answer.outputs_before, false)
+                }
+                _ => continue,
+            };
+            if subjects.outputs.contains_key(&subject.stack) {
+                continue;
+            }
             let earlier = entry.outputs.as_ref();
-            let now = match &answer.outputs {
+            let now = match outputs {
                 Some(outputs) => PresentOutputs {
                     likely: salted(subject.stack, outputs, earlier)
                         .map(|outputs| outputs.recorded(&asked.id, earlier, false)),
                     // A sensitive output may have changed.
                     certain: Some(outputs.recorded(&asked.id, earlier, is_pending)),
                 },
-                None if is_pending => PresentOutputs::default(),
+                None if is_pending => PresentOutputs {
+                    likely: None,
+                    certain: Some(unknown_outputs(&asked.id)),
+                },
                 None => continue,
             };
-            let is_known = match subjects.outputs.get(&subject.stack) {
-                Some(known) => *known == now.likely,
-                None => earlier == now.certain.as_ref(),
-            };
-            if !is_known {
+            if earlier != now.certain.as_ref() {
                 found.push((subject.stack, now));
             }
         }
@@ -174,14 +182,15 @@ impl<'a> Planning<'a> {
             let Some(before) = UsedDigests::of(applied) else {
                 continue;
             };
-            if self.status(stack) != Some(&StackStatus::Applied) || subject.outputs_differ.is_some()
-            {
+            if self.status(stack) != Some(&StackStatus::Applied) {
                 continue;
             }
             let differences = used.differences(stack, &before);
             let ignored = differences.ignored.iter();
             subject.ignored_inputs = ignored.map(|name| format!("{INPUT}.{name}")).collect();
             if differences.is_none() {
+                // They were unknown until the tool answered.
+                subject.outputs_differ = None;
                 continue;
             }
             let newer = used.newer_sources(stack, entries, |source| changed.contains_key(&source));
@@ -190,10 +199,9 @@ impl<'a> Planning<'a> {
     }
 }
 
-/// The digests of the present outputs of a stack; `None` if they are unknown.
-#[derive(Default)]
+/// The digests of the present outputs of a stack.
 struct PresentOutputs {
-    /// A sensitive output counts as unchanged.
+    /// A sensitive output counts as unchanged; `None` if they are unknown.
     likely: Option<BTreeMap<String, String>>,
     /// A sensitive output that may have changed counts as changed.
     certain: Option<BTreeMap<String, String>>,

@@ -34,7 +34,7 @@ impl PlannedFacts<'_> {
         let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
         let outputs = match self.outputs.get(&named) {
             Some(present) => present.as_ref()?,
-            None => self.entry(named)?.outputs.as_ref()?,
+            None => self.entry(named)?.known_outputs()?,
         };
         let now = outputs.get(output).map_or("", String::as_str);
         Some((noted, now))
@@ -79,8 +79,13 @@ impl TriggerFacts for PlannedFacts<'_> {
     }
 
     fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool {
-        let marks = self.output_marks(from, named, output);
-        marks.is_some_and(|(noted, now)| noted != now)
+        match self.output_marks(from, named, output) {
+            Some((noted, now)) => noted != now,
+            // An attempt may have changed an output that is unknown since.
+            None => self
+                .entry(named)
+                .is_some_and(|named| named.may_have_changed),
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Context {
             let answer = asked.answers.get(path).and_then(|it| it.as_ref().ok());
             let now = answer.and_then(|answer| answer.outputs.as_ref());
             let before = answer.and_then(|answer| answer.outputs_before.as_ref());
-            let recorded = drivers.entry(*named).and_then(|it| it.1.outputs.as_ref());
+            let recorded = drivers.entry(*named).and_then(|it| it.1.known_outputs());
             if now.is_none() && recorded.is_none() {
                 continue;
             }

@@ -240,7 +240,7 @@ impl PlanFacts<'_> {
         });
         let is_known = before.iter().all(|relative| {
             let entry = self.entry(relative.stack);
-            entry.is_some_and(|entry| entry.outputs.is_some() || !is_of_plan(entry, plan))
+            entry.is_some_and(|entry| entry.known_outputs().is_some() || !is_of_plan(entry, plan))
         });
         let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
         let Some(before) = applied.and_then(UsedDigests::of) else {

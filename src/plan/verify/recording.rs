@@ -20,13 +20,14 @@ use crate::selection::graph::Graph;
 use crate::state::document::{Document, RunAction};
 use crate::state::writer::Change;
 
-/// Returns the digests of the outputs that stacks are applied with, including those to record.
+/// Returns the digests of the outputs that stacks are applied with, including those to record. `plan` is the id of the
+/// plan: its parts record the same.
 pub fn used_outputs<'p>(
     project: &'p Project,
     graph: &Graph,
     document: Option<&Document>,
     todo: &RemainingWork<'_>,
-    run: &str,
+    plan: &str,
 ) -> UsedOutputs<'p> {
     let keys = document.map(|document| (document, EntryIndex::new(&project.stacks, document)));
     let mut used = UsedOutputs::new(project, graph, |stack| {
@@ -36,7 +37,7 @@ pub fn used_outputs<'p>(
     if let Some(document) = document {
         for record in &todo.records {
             let entry = document.stacks.get(key(project, record.stack).as_str());
-            used.set(record.stack, record.outputs(entry, run).as_ref());
+            used.set(record.stack, record.outputs(entry, plan).as_ref());
         }
     }
     used
@@ -167,6 +168,10 @@ impl ApplyRecording<'_, '_> {
                 }
                 continue;
             }
+            if !only.is_complete {
+                // Its tool was asked about a part of it.
+                continue;
+            }
             let record = self.record(only.stack, RunAction::Apply, only.driver.name);
             let stack = &self.project.stacks[only.stack];
             let change = record.unchanged(
@@ -175,7 +180,7 @@ impl ApplyRecording<'_, '_> {
                     driver: Some(only.driver.name.to_owned()),
                     backend: only.backend.clone(),
                     mode: (stack.mode == StackMode::Read).then(|| "read".to_owned()),
-                    outputs: only.outputs(entry, self.run),
+                    outputs: only.outputs(entry, &self.saved.plan.id),
                     used: Some(used.of(only.stack)),
                     is_complete: only.is_complete,
                     // A stack without a tool changes with its inputs.

@@ -18,7 +18,7 @@ use crate::project::Project;
 use crate::project::driver::DriverStep;
 use crate::project::stack::{StackIndex, StackMode};
 use crate::run::state_lock::declared;
-use crate::state::document::{Document, Entry, Inputs};
+use crate::state::document::{Document, Entry, Inputs, unknown_outputs};
 use crate::state::rules::RecordedRules;
 
 pub struct RemainingWork<'p> {
@@ -59,6 +59,7 @@ impl ToDestroy<'_> {
             outputs_before: None,
             outputs: None,
             recorded: None,
+            may_have_changed: false,
             used: None,
             is_recorded: true,
             checks: TurnChecks::default(),
@@ -88,14 +89,15 @@ pub struct RecordOnly<'p> {
 }
 
 impl RecordOnly<'_> {
-    /// Returns the digests of the outputs to record, if they are known, given the recorded entry.
-    pub fn outputs(&self, entry: Option<&Entry>, run: &str) -> Option<BTreeMap<String, String>> {
+    /// Returns the digests of the outputs to record, if they are known, given the recorded entry and the id of the plan.
+    pub fn outputs(&self, entry: Option<&Entry>, plan: &str) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
         // Somebody else has applied it, or an attempt did that failed: they may have changed.
         let is_pending = !self.is_settled || entry.is_some_and(|entry| !entry.has_succeeded());
         match &self.outputs {
-            Some(outputs) => Some(outputs.recorded(run, earlier, is_pending)),
-            None => earlier.filter(|_| !is_pending).cloned(),
+            Some(outputs) => Some(outputs.recorded(plan, earlier, is_pending)),
+            None if is_pending && !self.driver.is_none() => Some(unknown_outputs(plan)),
+            None => earlier.cloned(),
         }
     }
 }
@@ -362,6 +364,7 @@ fn todo<'p>(
             outputs_before: of_stack.outputs_before.clone(),
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
+            may_have_changed: recorded.is_some_and(|it| it.may_have_changed),
             used: recorded.and_then(|it| UsedDigests::of(it.applied.as_ref()?)),
             is_recorded: is_read || recorded.is_none_or(|it| lacks(it, of_stack)),
             checks: TurnChecks::default(),

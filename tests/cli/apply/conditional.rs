@@ -71,6 +71,24 @@ fn plan_shows_users_of_a_stack_that_somebody_else_has_applied() {
     assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
 }
 
+/// Unknown outputs equal no other unknown ones.
+#[test]
+fn plan_shows_users_of_a_stack_that_somebody_else_has_applied_twice() {
+    let repository = changed("");
+    for wanted in ["2", "3"] {
+        want(&repository, "/a", wanted);
+        std::fs::write(repository.outside().join("world/a"), wanted).unwrap();
+        // Not selected, they are noted.
+        let plan = repository.orch("plan --match a").to_string();
+        let noted = "stacks that run after `/a` are not selected";
+        assert!(plan.contains(noted), "{plan}");
+        done(&repository, "apply --auto-approve");
+        let made = format!("1:{wanted}");
+        assert_eq!(world(&repository, "b"), Some(made));
+        assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
+    }
+}
+
 #[test]
 fn plan_shows_users_of_a_stack_whose_apply_was_killed() {
     let repository = changed("");
@@ -83,6 +101,26 @@ fn plan_shows_users_of_a_stack_whose_apply_was_killed() {
     assert!(plan.contains("~ /b  update"), "{plan}");
     done(&repository, "apply --auto-approve");
     assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
+}
+
+/// The attempt that failed has updated `/b`, and the next one finds nothing left to do there.
+#[test]
+fn apply_resumes_a_plan_with_the_replacements_of_a_failed_attempt() {
+    let repository = changed("");
+    let rule = "lifecycle {\n    replace_triggered_by = [\"/b\"]\n  }";
+    super::declare(&repository, "/c", &format!("after = [\"/b\"]\n  {rule}"));
+    repository.commit();
+    let plan = done(&repository, "plan -o ../saved");
+    assert!(plan.contains("replaced if /b changes"), "{plan}");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$world/b\"\nexit 1\n";
+    hook(&repository, "apply", "b", update);
+    fails(&repository, "apply ../saved --allow-destroy=1", 1, "/b");
+    unhook(&repository, "apply", "b");
+    log(&repository);
+    done(&repository, "apply ../saved --resume --allow-destroy=1");
+    let acts = acts(&repository);
+    assert_eq!(acts, ["destroy delete c", "apply create c"]);
     assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
 }
 

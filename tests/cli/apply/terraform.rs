@@ -173,6 +173,105 @@ fn plan_shows_the_users_of_a_terraform_stack_that_was_applied_by_hand() {
     assert!(done(&repository, "plan").contains("2 unchanged"));
 }
 
+/// The attempt has changed nothing, and Terraform knows the outputs.
+#[test]
+fn plan_leaves_users_of_a_stack_alone_whose_attempt_did_nothing() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    change(&repository, 2);
+    fails_at_once(&repository, "net");
+    // Its value is to change, and that of `/app` after it.
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("? /app  known after /net"), "{plan}");
+    change(&repository, 1);
+    let plan = done(&repository, "plan");
+    assert!(plan.contains("2 unchanged"), "{plan}");
+}
+
+/// Fails to apply a stack, without any effect.
+fn fails_at_once(repository: &Repository, stack: &str) {
+    let real = std::env::var_os("PATH").unwrap();
+    let bin = repository.outside().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    repository.write_program(
+        "/../bin/terraform",
+        "#!/bin/sh\n[ \"$1\" != apply ] || exit 1\nPATH=$REAL exec terraform \"$@\"\n",
+    );
+    let mut apply = repository.command(&format!("apply --auto-approve --match {stack}"));
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&real)));
+    apply.env("PATH", path.unwrap()).env("REAL", real);
+    let output = apply.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+/// A target without work leaves the failure recorded.
+#[test]
+fn apply_of_a_target_without_work_keeps_the_failure() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    done(&repository, "apply --auto-approve");
+    change(&repository, 2);
+    fails_at_once(&repository, "net");
+    let target = "-- -target=terraform_data.none";
+    done(
+        &repository,
+        &format!("apply --auto-approve --match net {target}"),
+    );
+    assert_eq!(entry(&repository, "/net")["last"]["outcome"], "failed");
+    assert!(done(&repository, "plan").contains("~ /net  update"));
+}
+
+/// No apply of another stack can mend it.
+#[test]
+fn plan_fails_if_a_configuration_cannot_be_initialized() {
+    for broken in [
+        "resource \"terraform_data\" \"c\" {\n",
+        "terraform {\n  required_version = \"< 0.1\"\n}\n",
+    ] {
+        let Some(repository) = project(STATE) else {
+            return;
+        };
+        repository.write("/app/broken.tf", broken);
+        repository.commit();
+        fails(&repository, "plan", 1, "/app");
+    }
+}
+
+/// Each look at a sensitive output makes another salt.
+#[test]
+fn plan_ends_if_a_sensitive_output_that_triggers_was_changed_by_hand() {
+    let Some(repository) = project(STATE) else {
+        return;
+    };
+    let secret = |value: &str| {
+        let output =
+            format!("output \"s\" {{\n  value     = \"{value}\"\n  sensitive = true\n}}\n");
+        repository.write("/net/secret.tf", output);
+        repository.commit();
+    };
+    secret("hunter2");
+    let by = "stack {\n  after = [\"/net\"]\n  lifecycle {\n    replace_triggered_by = [\"/net#s\"]\n  }\n}\n";
+    repository.write("/app/stack.orch.hcl", by);
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    secret("hunter3");
+    let mut by_hand = Command::new("terraform");
+    repository.isolate(&mut by_hand);
+    by_hand.args(["apply", "-auto-approve", "-no-color"]);
+    by_hand.current_dir(repository.path("/net"));
+    assert!(by_hand.output().unwrap().status.success());
+    let plan = done(&repository, "plan");
+    assert!(
+        plan.contains("-/+ /app  replace  /net#s has changed"),
+        "{plan}"
+    );
+    done(&repository, "apply --auto-approve --allow-destroy=1");
+    assert!(done(&repository, "plan").contains("2 unchanged"));
+}
+
 #[test]
 fn apply_of_a_provisional_entry_destroys_nothing_that_was_not_shown() {
     let Some(repository) = project(STATE) else {

@@ -149,6 +149,33 @@ fn triggers_survive_a_failed_or_killed_update() {
 }
 
 #[test]
+fn triggers_survive_an_adoption() {
+    let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
+    change(&repository, "/net", "2");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
+    hook(&repository, "apply", "net", update);
+    fails(&repository, "apply --auto-approve --match net", 1, "/net");
+    unhook(&repository, "apply", "net");
+    done(&repository, "state adopt --match net");
+    assert_eq!(planned(&repository, ""), ["/app delete create"]);
+}
+
+/// An attempt may have changed the output, which is unknown since.
+#[test]
+fn triggers_on_outputs_survive_a_killed_update() {
+    let repository = applied(&[("/net", ""), ("/app", &by("\"/net#id\""))]);
+    change(&repository, "/net", "2");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nkill -KILL $PPID\nexit 1\n";
+    hook(&repository, "apply", "net", update);
+    let killed = repository.command("apply --auto-approve --match net");
+    assert_eq!({ killed }.output().unwrap().status.code(), None);
+    unhook(&repository, "apply", "net");
+    assert_eq!(planned(&repository, ""), ["/app delete create"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
 fn triggers_survive_a_failed_replace() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
     hook(&repository, "apply", "net", "exit 1\n");
