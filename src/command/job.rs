@@ -153,6 +153,8 @@ pub enum TurnProgress {
     Left,
     /// Or it was killed, if only the results show what has begun.
     Running,
+    /// Its job was killed: what it has done is unknown.
+    Killed,
     Failed,
     Done,
 }
@@ -167,7 +169,10 @@ fn failed_turn<'o>(
     if settings.on_error() != OnError::Stop {
         return Ok(None);
     }
-    let has_failed = |turn: &usize| states[*turn] == TurnProgress::Failed && !own.contains(turn);
+    let has_failed = |turn: &usize| {
+        let has_failed = matches!(states[*turn], TurnProgress::Failed | TurnProgress::Killed);
+        has_failed && !own.contains(turn)
+    };
     let failed = (0..states.len()).find(has_failed);
     Ok(failed.map(|turn| &order.turns[turn].stack))
 }
@@ -177,7 +182,7 @@ fn is_met(before: &Predecessor, states: &[TurnProgress]) -> bool {
     match states[before.turn] {
         TurnProgress::Done => true,
         TurnProgress::Failed => !before.must_succeed,
-        TurnProgress::Left | TurnProgress::Running => false,
+        TurnProgress::Left | TurnProgress::Running | TurnProgress::Killed => false,
     }
 }
 
@@ -319,7 +324,7 @@ impl Context {
                 return if running.contains(&intent.run) {
                     TurnProgress::Running
                 } else {
-                    TurnProgress::Failed
+                    TurnProgress::Killed
                 };
             }
             let last = entry.last.as_ref().map(|last| &last.outcome);

@@ -83,8 +83,9 @@ pub(crate) struct WorkArgs {
 /// lock of the order, runs the follow-ups of policies, lists the stacks that are not done, and writes
 /// reports of all jobs. It exits with 1 if a stack is not done, or a follow-up has failed or may be
 /// missing; with `--detailed-exitcode` in the work order, with 2 if there are changes. It is refused
-/// while a job may be running. Without it, the last job that succeeds frees the lock, and nothing
-/// follows. See `orch help engines`.
+/// while a job may be running; for a command that the state does not record, only jobs in this checkout
+/// count. Without it, the last job that succeeds frees the lock, and nothing follows. See `orch help
+/// engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote
@@ -97,8 +98,8 @@ pub(crate) struct FinishArgs {
 
     /// Evaluate the policies of killed runs again
     ///
-    /// Follow-ups that a killed run already started may run twice. Without this flag, `orch finish` warns that follow-ups
-    /// may be missing.
+    /// Follow-ups that a killed run already started may run twice. Without this flag, `orch finish` continues such a run
+    /// only on its machine; elsewhere, it warns that follow-ups may be missing.
     #[arg(long)]
     retry_killed: bool,
 
@@ -256,8 +257,8 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     with_unfinished(&order, status, || {
         let progress = jobs.progress(recorded)?.turns;
         let left = order.turns.iter().zip(progress).filter_map(|(turn, it)| {
-            let is_left = matches!(it, TurnProgress::Left | TurnProgress::Failed);
-            is_left.then(|| (turn.stack.clone(), it == TurnProgress::Failed))
+            let is_left = !matches!(it, TurnProgress::Done | TurnProgress::Running);
+            is_left.then(|| (turn.stack.clone(), it != TurnProgress::Left))
         });
         Ok(left.collect())
     })

@@ -117,7 +117,8 @@ fn count_through(results: &mut [TurnResult]) {
     }
 }
 
-/// Returns the ends of the turns that never started because of a failure, as a run on one machine has them.
+/// Returns the ends of the turns that never started because of a failure, as a run on one machine has them, and of
+/// further turns of stacks.
 fn ended_without_start(
     order: &StoredOrder,
     results: &[TurnResult],
@@ -151,19 +152,25 @@ fn ended_without_start(
             continue;
         }
         let (outcome, cause) = match order.header.settings.on_error.known() {
-            Ok(OnError::Continue) => continue,
+            Ok(OnError::Continue) => (OutcomeRecord::Cancelled, None),
             Ok(OnError::Stop) => (OutcomeRecord::Cancelled, first),
             Ok(OnError::SkipDependents) | Err(_) => {
                 let cause = cause_of(position, &needed, &failed, known, &mut causes);
                 (OutcomeRecord::Skipped, cause)
             }
         };
-        let Some(cause) = cause else { continue };
+        // Otherwise, a stack would look done whose first turn has succeeded: it may only be destroyed.
+        let is_first = numbers[position] == 1;
+        let outcome = match cause {
+            Some(_) => outcome,
+            None if is_first => continue,
+            None => OutcomeRecord::Cancelled,
+        };
         let ended = EndedTurnRecord {
             stack: turn.stack.clone(),
             outcome,
             failure: None,
-            cause: Some(CauseRecord::Failed {
+            cause: cause.map(|cause| CauseRecord::Failed {
                 stack: outline.turns[cause].stack.clone(),
             }),
             elapsed_ms: 0,

@@ -100,7 +100,9 @@ pub fn unlock(
             {
                 return Err(UnlockError::Damaged(Box::new(holder.clone()), damage));
             }
-            let is_silent = silence.is_some_and(|silence| silence >= ALIVE);
+            // Others may take the lock over once it has expired.
+            let lease = holder.lease().min(ALIVE);
+            let is_silent = silence.is_some_and(|silence| silence >= lease);
             if !unlocking.force && !is_broken && !is_silent {
                 return Err(UnlockError::Alive(held()));
             }

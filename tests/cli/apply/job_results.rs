@@ -576,6 +576,7 @@ fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
     fails(&repository, finish, 1, "1 of 1 stack not done");
     let run = shown(&repository, "", "last");
     assert_eq!(run["state"], "failed", "{run}");
+    assert_eq!(run["stacks"]["/db"][0][0], "cancelled", "{run}");
 }
 
 /// A project whose state is in a bucket, and a function that runs `orch` there.

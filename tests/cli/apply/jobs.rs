@@ -666,6 +666,23 @@ fn work_names_the_stack_of_a_worker_that_was_killed() {
     assert!(!output.stderr.contains("/web: failed"), "{output}");
 }
 
+/// What a killed worker has done is unknown, so nothing runs after it.
+#[test]
+fn work_of_a_command_runs_nothing_after_a_killed_stack_with_on_error_continue() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "[ $ORCH_STACK_NAME != db ] || kill -KILL $PPID\n");
+    repository.commit();
+    let export = "export make -o jobs.mk --work-order order.json --workers 2";
+    let command = "--record=apply --on-error continue -- sh ../note";
+    done(&repository, &format!("{export} {command}"));
+    let work = "work --work-order order.json";
+    let killed = repository.command(work).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    age_records(&repository);
+    let not_done = "2 of 4 stacks not done:\nnote: /app: not run\nnote: /db: failed\n";
+    fails(&repository, work, 1, not_done);
+}
+
 /// Makes the last heartbeat of all runs some time ago.
 pub(super) fn age_records(repository: &Repository) {
     for file in std::fs::read_dir(repository.path("/.orch/state")).unwrap() {
