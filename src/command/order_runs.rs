@@ -252,20 +252,15 @@ fn outdated(
     order: &StoredOrder,
     results: &[(String, TurnResult)],
 ) -> BTreeSet<String> {
-    let OrderOutline { run, turns, .. } = &order.outline;
-    // By turn: the run of its last attempt, and how it ended.
+    let turn_of = turns_by_stack(&order.outline);
+    // By turn: the run of its last attempt, whether it ended, and the run of the one that has begun since.
     let mut last: HashMap<usize, (&str, bool, Option<&str>)> = HashMap::new();
-    for (turn, of_turn) in turns.iter().enumerate() {
-        let Some(entry) = document.stacks.get(&of_turn.stack) else {
-            continue;
-        };
-        let of_last = entry
-            .last
-            .as_ref()
-            .and_then(|it| RecordedTurn::of_attempt(it, run));
-        let of_last = of_last.filter(|it| (*it.action == RunAction::Destroy) == of_turn.destroys);
+    for (stack, entry) in &document.stacks {
+        let of_last = entry.last.as_ref();
+        let of_last = of_last.and_then(|it| RecordedTurn::of_attempt(it, &order.outline.run));
         let begun = entry.intent.as_ref().map(|intent| intent.run.as_str());
-        if let Some(of_last) = of_last {
+        let turn = of_last.as_ref().and_then(|it| turn_of(stack, it.action));
+        if let Some((of_last, turn)) = of_last.zip(turn) {
             last.insert(turn, (of_last.run, of_last.outcome.is_some(), begun));
         }
     }
@@ -295,11 +290,8 @@ fn add_recorded(
     order: &StoredOrder,
     results: &[(String, TurnResult)],
 ) {
-    let OrderOutline { run, turns, .. } = &order.outline;
-    let turns = turns.iter().enumerate();
-    let turns: HashMap<_, _> = turns
-        .map(|(turn, it)| ((&*it.stack, it.destroys), turn))
-        .collect();
+    let run = &order.outline.run;
+    let turn_of = turns_by_stack(&order.outline);
     let known: HashSet<_> = results
         .iter()
         .map(|(_, it)| (it.turn, it.run.as_str()))
@@ -311,8 +303,8 @@ fn add_recorded(
             (None, None) => None,
         };
         let Some(recorded) = recorded else { continue };
-        let turn = turns.get(&(stack.as_str(), *recorded.action == RunAction::Destroy));
-        let Some(&turn) = turn.filter(|turn| !known.contains(&(**turn, recorded.run))) else {
+        let turn = turn_of(stack, recorded.action);
+        let Some(turn) = turn.filter(|turn| !known.contains(&(*turn, recorded.run))) else {
             continue;
         };
         match recorded.outcome {
@@ -327,6 +319,22 @@ fn add_recorded(
                 let result = order.outline.unsent(recorded.run, turn, ended);
                 facts.unsent.push(result);
             }
+        }
+    }
+}
+
+/// Returns a function that finds the turn of a stack by what was done. The only turn of a stack may do anything.
+fn turns_by_stack(outline: &OrderOutline) -> impl Fn(&str, &RunAction) -> Option<usize> {
+    let mut by_stack: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (turn, it) in outline.turns.iter().enumerate() {
+        by_stack.entry(&it.stack).or_default().push(turn);
+    }
+    move |stack, action| match by_stack.get(stack)?[..] {
+        [only] => Some(only),
+        ref turns => {
+            let destroys = *action == RunAction::Destroy;
+            let mut turns = turns.iter().copied();
+            turns.find(|turn| outline.turns[*turn].destroys == destroys)
         }
     }
 }

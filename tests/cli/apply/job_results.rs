@@ -390,6 +390,24 @@ fn runs_show_a_killed_stack_after_the_lock_is_free() {
     assert_eq!(run["stacks"]["/web"][0][0], "succeeded", "{run}");
 }
 
+#[test]
+fn runs_show_a_killed_destroy_after_the_lock_is_free() {
+    let repository = shared();
+    repository.write("/note", "[ ! -e ../../kills ] || kill -KILL $PPID\n");
+    repository.commit();
+    done(&repository, "run --record=apply -- sh ../note");
+    let command = "--match /web --record=destroy --reverse -- sh ../note";
+    let jobs = export(&repository, command);
+    fs::write(repository.outside().join("kills"), "").unwrap();
+    let killed = repository.command(&jobs["/web"]).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    age_records(&repository);
+    let finish = "finish --work-order order.json";
+    fails(&repository, finish, 1, "/web: failed");
+    let run = shown(&repository, "", &run_of(&repository));
+    assert_eq!(run["stacks"]["/web"][0][0], "unknown", "{run}");
+}
+
 /// A job that lost the lock while its command ran still sends its result.
 #[test]
 fn runs_ignore_the_result_of_a_job_that_lost_the_lock() {
