@@ -33,7 +33,7 @@ use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
-use crate::state::document::{AttemptOutcome, Entry, Lock, OrderJob};
+use crate::state::document::{AttemptOutcome, Entry, OrderJob};
 use crate::state::lock::{LockError, UnlockError, Unlocking, unlock};
 use crate::state::open::{open, open_without_state};
 use crate::state::results::LatestAttempts;
@@ -151,7 +151,7 @@ fn operation_of(turn: &OrderedTurn) -> PlanOperation {
 pub enum TurnProgress {
     /// It has not started, as far as is known.
     Left,
-    /// Or it was killed, if only the results show what has begun.
+    /// It runs; or it was killed, if only the results show what has begun.
     Running,
     /// Its job was killed: what it has done is unknown.
     Killed,
@@ -492,8 +492,13 @@ impl Context {
         seen: Option<&SeenAttempts>,
     ) -> Result<Option<OrderResults>> {
         let has_marks = !outline.is_recorded || self.hands_results_on()?;
-        let marks = match self.results_store()? {
-            Some(store) if has_marks => {
+        let store = if has_marks {
+            self.results_store()?
+        } else {
+            None
+        };
+        let marks = match store {
+            Some(store) => {
                 // Other machines may have earlier attempts, and the engine puts all files into one folder.
                 let now = u32::try_from(now() / 1_000_000_000).unwrap_or(u32::MAX);
                 let latest = seen.and_then(|seen| seen.latest.last_attempt(&seen.turns));
@@ -504,7 +509,7 @@ impl Context {
                     first_attempt: now.max(after),
                 })
             }
-            _ => None,
+            None => None,
         };
         let backend = self.results_store()?;
         Ok(backend.map(|backend| OrderResults {
@@ -615,7 +620,6 @@ impl Context {
             dry_run: false,
         };
         let clock = SystemClock::default();
-        let is_of_order = |lock: &Lock| lock.run == order.run;
         let mut unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
         if matches!(unlocked, Err(UnlockError::Alive(_))) && !wait.is_zero() {
             notices.note(WAITING_FOR_JOBS);
@@ -625,11 +629,15 @@ impl Context {
             unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
         }
         match unlocked {
-            Err(UnlockError::WrongCode(held)) if held.lock.as_ref().is_some_and(is_of_order) => {
-                Err(from_lock(LockError::OtherSecret(held)))
-            }
-            // The last job has freed it, or the order never had it.
-            Ok(_) | Err(UnlockError::NotLocked | UnlockError::WrongCode(_)) => Ok(()),
+            Err(UnlockError::WrongCode(held)) => match held.lock {
+                Some(lock) if lock.run == order.run => {
+                    Err(from_lock(LockError::OtherSecret(Box::new(lock))))
+                }
+                // The order never had it.
+                _ => Ok(()),
+            },
+            // Or the last job has freed it.
+            Ok(_) | Err(UnlockError::NotLocked) => Ok(()),
             Err(UnlockError::Alive(_)) => Err(Error::refused(
                 "a job of the work order may still be running: its last heartbeat is recent",
             )

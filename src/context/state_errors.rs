@@ -53,9 +53,8 @@ pub fn from_lock(error: LockError) -> Error {
         LockError::Read(error) => from_read(error),
         LockError::Missing(address) => missing(&address),
         LockError::Held(held) => locked(&held),
-        LockError::OtherSecret(ref held) => {
-            let code = held.lock.as_ref().map(|lock| printable(&lock.code));
-            let unlock = format!("run `orch state unlock {}`", code.unwrap_or_default());
+        LockError::OtherSecret(ref lock) => {
+            let unlock = format!("run `orch state unlock {}`", printable(&lock.code));
             Error::new(ErrorKind::Refused, error)
                 .hint("give all jobs and `orch finish` the same `ORCH_ORDER_SECRET`")
                 .hint(format!(

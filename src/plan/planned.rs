@@ -372,7 +372,6 @@ impl Plan {
             && entry.blocked.is_none()
     }
 
-    /// Returns whether nothing failed or is blocked, and no tool left anything out.
     /// Returns the stacks that are planned only in part.
     pub fn partial(&self) -> Vec<&StackPath> {
         let partial = self
@@ -382,6 +381,7 @@ impl Plan {
         partial.map(|entry| &entry.stack).collect()
     }
 
+    /// Returns whether nothing failed or is blocked, and no tool left anything out.
     pub fn is_complete(&self) -> bool {
         let is_complete = |entry: &PlanEntry| entry.blocked.is_none() && entry.is_complete;
         self.failed.is_empty() && self.entries.iter().all(is_complete)

@@ -3,7 +3,6 @@
 //! Each is written once. So what was read once is known, and what a dead machine has sent is not lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;

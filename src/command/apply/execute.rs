@@ -443,9 +443,10 @@ impl Apply<'_> {
         to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
         let (project, document) = (&context.project, document.as_ref());
         // Another job may record stacks whose outputs this one uses.
-        let recording = verified.all_to_do(self.saved);
+        let all = self.part.map(|_| verified.all_to_do(self.saved));
+        let recording = all.as_ref().unwrap_or(&to_do);
         let plan = &self.saved.plan.id;
-        let mut outputs = used_outputs(project, &context.graph, document, &recording, plan);
+        let mut outputs = used_outputs(project, &context.graph, document, recording, plan);
         to_do.leave_out_recorded(project, document, &mut outputs);
         if consent == ApprovalAnswer::Refused {
             to_do.keep_records();

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 use super::Apply;
 use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
@@ -81,13 +80,8 @@ impl Apply<'_> {
     }
 
     /// Ends the job that only records stacks, and frees the lock of the work order.
-    pub fn free_order(
-        &self,
-        part: &PlanPart,
-        order: &WorkOrder,
-        secret: &str,
-        wait: Duration,
-    ) -> Result<()> {
+    pub fn free_order(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
+        let wait = self.lock_timeout.unwrap_or_default();
         let LoadedProject { mut context, .. } = self.load(true)?;
         context.complete_jobs(&part.job.code, std::slice::from_ref(&part.job.job))?;
         context.free_order(order, secret, wait)?;

@@ -565,7 +565,7 @@ impl Director for ApplyDirector<'_, '_> {
             self.used_outputs.set(here, findings.outputs.as_ref());
         }
         findings.effect = turn.effect();
-        // What the tool no longer finds, an earlier attempt has done.
+        // An earlier attempt may have done what the tool no longer finds.
         let was_updated = stack.may_have_changed && ending.outcome == Outcome::Succeeded;
         if findings.effect == Effect::Updated || was_updated && !is_read {
             self.updated.add(here, findings.outputs.clone());

@@ -321,7 +321,7 @@ impl Planning<'_> {
         loop {
             asked = self.ask_waiting(subjects, &entries, checks, asked)?;
             let Some(used) = &mut used else { break };
-            if !self.note_outputs(subjects, &entries, used, &asked) {
+            if !self.note_outputs(subjects, &entries, used, &asked)? {
                 break;
             }
             self.compare_outputs(subjects, &entries, used);

@@ -10,7 +10,7 @@ use crate::context::used_outputs::UsedDigests;
 use crate::context::used_outputs::UsedOutputs;
 use crate::context::{Context, Entries};
 use crate::driver::{Outputs, Tool};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::plan::backends::{BlockedStacks, StackBackend, blocked};
 use crate::plan::entry::{AskedAction, Decision, PlanMode};
@@ -87,7 +87,7 @@ impl<'a> Planning<'a> {
         needs.retain(|it| project.stacks[it.subject.stack].mode == StackMode::Read);
         read = self.ask(&needs, read)?;
         drop(needs);
-        self.note_outputs(subjects, entries, &mut used, &read);
+        self.note_outputs(subjects, entries, &mut used, &read)?;
         self.compare_outputs(subjects, entries, &mut used);
         Ok((read, Some(used)))
     }
@@ -100,11 +100,11 @@ impl<'a> Planning<'a> {
         entries: &Entries<'_>,
         used: &mut UsedOutputs<'_>,
         asked: &AskedTools,
-    ) -> bool {
+    ) -> Result<bool> {
         let named = named_outputs(&self.context.references);
         let salted = |stack, outputs: &Outputs, earlier| match named.get(&stack) {
-            Some(compared) => outputs.salting(compared, earlier, false).ok(),
-            None => Some(outputs.clone()),
+            Some(compared) => outputs.salting(compared, earlier, false),
+            None => Ok(outputs.clone()),
         };
         let mut found = Vec::new();
         for needed in self.needs(subjects) {
@@ -125,7 +125,7 @@ impl<'a> Planning<'a> {
                     let is_pending = self.status(subject.stack) != Some(&StackStatus::Applied);
                     (&answer.outputs, is_pending)
                 }
-                // What its work changes is decided after it.
+                // What its work changes is compared after it.
                 Decision::Ask(_, AskedAction::Update) if is_unknown => {
                     (&answer.outputs_before, false)
                 }
@@ -137,8 +137,11 @@ impl<'a> Planning<'a> {
             let earlier = entry.outputs.as_ref();
             let now = match outputs {
                 Some(outputs) => PresentOutputs {
-                    likely: salted(subject.stack, outputs, earlier)
-                        .map(|outputs| outputs.recorded(&asked.id, earlier, false)),
+                    likely: Some(
+                        salted(subject.stack, outputs, earlier)
+                            .map_err(Error::external)?
+                            .recorded(&asked.id, earlier, false),
+                    ),
                     // A sensitive output may have changed.
                     certain: Some(outputs.recorded(&asked.id, earlier, is_pending)),
                 },
@@ -156,7 +159,7 @@ impl<'a> Planning<'a> {
             used.set(*stack, now.certain.as_ref());
             subjects.outputs.insert(*stack, now.likely.clone());
         }
-        !found.is_empty()
+        Ok(!found.is_empty())
     }
 
     fn status(self, stack: StackIndex) -> Option<&'a StackStatus> {

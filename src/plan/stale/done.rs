@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CurrentFacts, DoneOperations, LastRun, OperationKey, PlanFacts};
 use super::{is_of_plan, is_up_to_date, last_of_plan, mark, same, serial};
-use crate::context::used_outputs::UsedDigests;
-use crate::context::used_outputs::UsedOutputs;
+use crate::context::used_outputs::{UsedDigests, UsedOutputs};
 use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::saved::{SavedPlan, SavedStack};
 use crate::project::stack::StackIndex;

@@ -169,7 +169,7 @@ impl ApplyRecording<'_, '_> {
                 continue;
             }
             if !only.is_complete {
-                // Its tool was asked about a part of it.
+                // Its tool was asked about only a part of the stack.
                 continue;
             }
             let record = self.record(only.stack, RunAction::Apply, only.driver.name);

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::EntryIndex;
 use crate::context::Context;
-use crate::context::used_outputs::UsedDigests;
-use crate::context::used_outputs::UsedOutputs;
+use crate::context::used_outputs::{UsedDigests, UsedOutputs};
 use crate::driver::{Driver, Outputs};
 use crate::path::StackPath;
 use crate::plan::apply::{ApplyStack, ShownChanges, TurnChecks};
@@ -92,7 +91,7 @@ impl RecordOnly<'_> {
     /// Returns the digests of the outputs to record, if they are known, given the recorded entry and the id of the plan.
     pub fn outputs(&self, entry: Option<&Entry>, plan: &str) -> Option<BTreeMap<String, String>> {
         let earlier = entry.and_then(|entry| entry.outputs.as_ref());
-        // Somebody else has applied it, or an attempt did that failed: they may have changed.
+        // Somebody else or a failed attempt may have changed them.
         let is_pending = !self.is_settled || entry.is_some_and(|entry| !entry.has_succeeded());
         match &self.outputs {
             Some(outputs) => Some(outputs.recorded(plan, earlier, is_pending)),

@@ -39,7 +39,8 @@ use crate::program::error::{ProgramError, Result};
 /// `orch export` writes the work order beside the pipeline, whose jobs call this command. Before each
 /// stack, `orch` checks that the work order and the inputs are unchanged, and that the order holds the
 /// lock. Every stack before it must have succeeded, or only ended with `--on-error continue`. If a check
-/// fails, the stack is skipped, and the exit status is 1. A job that runs again skips stacks that are done. In one checkout, jobs of the same work order can run at the same time if
+/// fails, the stack is skipped, and the exit status is 1. A job that runs again skips stacks that are done.
+/// In one checkout, jobs of the same work order can run at the same time if
 /// they have no stack in common. No other run can start while they are in progress. See `orch help
 /// engines`.
 #[derive(Debug, Args)]
@@ -224,10 +225,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     if !order.jobs.is_empty() {
-        return Err(ProgramError::refused(
-            "the work order has jobs, and workers share one that has none",
-        )
-        .hint("run each job with `orch job`, or add `--workers` to `orch export`"));
+        return Err(
+            ProgramError::refused("the work order has jobs, so workers cannot share it")
+                .hint("run each job with `orch job`, or add `--workers` to `orch export`"),
+        );
     }
     if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
         let all = jobs.part(Some(&job::all_turns(&order)));
@@ -355,8 +356,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         let part = jobs.part(None);
         jobs.apply.with(|parts| {
             let status = parts.apply(&part)?;
-            let wait = args.lock_timeout.unwrap_or_default();
-            parts.finish(&part, &order, &jobs.secret, wait)?;
+            parts.finish(&part, &order, &jobs.secret)?;
             // It may run a stack again that has failed.
             let followed = shown_status(parts.follow(ended));
             Ok((status, parts.unfinished(&part)?, followed))
@@ -390,7 +390,7 @@ pub(super) fn finish(chdir: &[PathBuf], args: &FinishArgs) -> Result<ExitStatus>
         *has_failed || !state.is_some_and(|it| it.is_success())
     });
     note_unfinished(&order, &unfinished);
-    // It is that of one machine: blocked stacks count if everything else has succeeded.
+    // As on one machine, blocked stacks count only if everything else has succeeded.
     let of_jobs = match (status, status_of_jobs(&order, &unfinished, &by_stack)) {
         (ExitStatus::Success | ExitStatus::Run(0), of_jobs)
         | (ExitStatus::Refused, of_jobs @ ExitStatus::Run(_)) => of_jobs,

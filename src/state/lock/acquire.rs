@@ -135,10 +135,10 @@ pub fn lock(
     }
 }
 
-/// Returns whether the work order of a job holds a lock.
-fn is_of_order(held: &LockConflict, job: Option<&OrderJob>) -> bool {
-    let lock = held.lock.as_ref();
-    lock.zip(job).is_some_and(|(lock, job)| lock.run == job.run)
+/// Returns a lock if the work order of a job holds it.
+fn of_order<'l>(held: &'l LockConflict, job: Option<&OrderJob>) -> Option<&'l Lock> {
+    let (lock, job) = held.lock.as_ref().zip(job)?;
+    (lock.run == job.run).then_some(lock)
 }
 
 enum Attempt {
@@ -227,10 +227,10 @@ impl Acquisition<'_> {
             Err(LockError::Held(held)) if shares && job.is_some_and(|job| job.is_chosen) => {
                 return Err(LockError::Held(held));
             }
-            Err(LockError::Held(held)) if !shares && is_of_order(&held, job) => {
-                return Err(LockError::OtherSecret(held));
-            }
             Err(LockError::Held(held)) => {
+                if let Some(lock) = of_order(&held, job).filter(|_| !shares) {
+                    return Err(LockError::OtherSecret(Box::new(lock.clone())));
+                }
                 let run = held.lock.as_ref().map(|lock| lock.run.as_str());
                 let is_holder = |holder: &FileHolder| run.is_some_and(|run| holder.is(run));
                 let by = match std::mem::replace(presence, Presence::Unknown) {

@@ -101,7 +101,7 @@ pub enum LockError {
     Held(Box<LockConflict>),
     /// A job has another code than the lock of its own work order.
     #[error("the work order has locked the state with another secret")]
-    OtherSecret(Box<LockConflict>),
+    OtherSecret(Box<Lock>),
     /// The lock could be taken over, but the record of its holder is damaged.
     #[error("the run record `{}` cannot be used: {}", .1.address, .1.why)]
     Damaged(Box<Lock>, Damage),

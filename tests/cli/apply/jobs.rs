@@ -25,7 +25,12 @@ fn exported(repository: &Repository) -> Value {
         "export make saved -o jobs.mk --work-order order.json",
     );
     log(repository);
-    serde_json::from_slice(&std::fs::read(repository.path("/order.json")).unwrap()).unwrap()
+    order_of(repository)
+}
+
+fn order_of(repository: &Repository) -> Value {
+    let text = std::fs::read(repository.path("/order.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
 }
 
 /// The id of the job with a turn of this stack.
@@ -269,8 +274,7 @@ fn job_of_a_command_with_changes_succeeds_and_finish_reports_them() {
                 "export make -j 1 -o jobs.mk --work-order order.json {flags} --detailed-exitcode --changes-exit-code 2 -- sh -c 'exit 2'"
             ),
         );
-        let text = std::fs::read(repository.path("/order.json")).unwrap();
-        let order: Value = serde_json::from_slice(&text).unwrap();
+        let order = order_of(&repository);
         for job in order["jobs"].as_array().unwrap() {
             let id = job["id"].as_str().unwrap();
             done(&repository, &format!("job {id} --work-order order.json"));
@@ -294,8 +298,7 @@ fn job_of_a_command_waits_for_the_end_of_those_before_it_with_on_error_continue(
                 "export make -o jobs.mk --work-order order.json {record} --on-error continue -- sh ../note"
             ),
         );
-        let text = std::fs::read(repository.path("/order.json")).unwrap();
-        let order: Value = serde_json::from_slice(&text).unwrap();
+        let order = order_of(&repository);
         let app = job(&order, "/app");
         let waits = |stack: &str| {
             let why = format!("/app was skipped: it runs after {stack}, which has not ended");
@@ -323,8 +326,7 @@ fn jobs_and_workers_run_after_failures_with_on_error_continue() {
             ),
         );
         if workers.is_empty() {
-            let text = std::fs::read(repository.path("/order.json")).unwrap();
-            let order: Value = serde_json::from_slice(&text).unwrap();
+            let order = order_of(&repository);
             done(&repository, &job(&order, "/cache"));
             let why = "/app was skipped: it runs after /db, which has not ended";
             fails(&repository, &job(&order, "/app"), 1, why);
@@ -512,8 +514,7 @@ fn jobs_of_a_destroy_run_in_stacks_that_were_never_recorded() {
     let export = "export make -o jobs.mk --work-order order.json";
     let command = "--record=destroy --reverse -- sh ../note";
     done(&repository, &format!("{export} {command}"));
-    let text = std::fs::read(repository.path("/order.json")).unwrap();
-    let order: Value = serde_json::from_slice(&text).unwrap();
+    let order = order_of(&repository);
     for _ in 0..2 {
         for stack in ["/app", "/db"] {
             done(&repository, &job(&order, stack));
@@ -538,8 +539,7 @@ fn jobs_and_workers_keep_what_a_failed_destroy_needs_with_on_error_continue() {
         let export = format!("export make {workers} -o jobs.mk --work-order order.json");
         let command = "--on-error continue --record=destroy --reverse -- sh ../note";
         done(&repository, &format!("{export} {command}"));
-        let text = std::fs::read(repository.path("/order.json")).unwrap();
-        let order: Value = serde_json::from_slice(&text).unwrap();
+        let order = order_of(&repository);
         if workers.is_empty() {
             fails(&repository, &job(&order, "/app"), 1, "");
             done(&repository, &job(&order, "/web"));
@@ -565,8 +565,7 @@ fn job_with_a_targeted_command_is_done() {
     let export = "export make -o jobs.mk --work-order order.json";
     let command = "-- terraform apply -auto-approve -target=x";
     done(&repository, &format!("{export} {command}"));
-    let text = std::fs::read(repository.path("/order.json")).unwrap();
-    let order: Value = serde_json::from_slice(&text).unwrap();
+    let order = order_of(&repository);
     for stack in ["/db", "/web"] {
         done(&repository, &job(&order, stack));
     }
@@ -603,8 +602,7 @@ fn finish_waits_for_a_running_job_and_needs_its_secret() {
         repository.commit();
         let export = "export make --jobs 9 -o jobs.mk --work-order order.json";
         done(&repository, &format!("{export} {record} -- sh ../note"));
-        let text = std::fs::read(repository.path("/order.json")).unwrap();
-        let order: Value = serde_json::from_slice(&text).unwrap();
+        let order = order_of(&repository);
         let with_secret = |arguments: &str| {
             let mut command = repository.command(arguments);
             command
@@ -752,8 +750,7 @@ fn job_of_a_command_that_fails_is_run_again_and_not_resumed() {
     repository.commit();
     let export = "export make -o jobs.mk --work-order order.json --record=apply -- sh ../note";
     done(&repository, export);
-    let text = std::fs::read(repository.path("/order.json")).unwrap();
-    let order: Value = serde_json::from_slice(&text).unwrap();
+    let order = order_of(&repository);
     let output = fails(&repository, &job(&order, "/db"), 1, "/db: failed");
     assert!(!output.contains("--resume"), "{output}");
     // Nothing starts after a failure.

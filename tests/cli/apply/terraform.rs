@@ -153,6 +153,15 @@ fn apply_of_a_file_brings_upstream_and_downstream_forward_in_one_go() {
     assert!(done(&repository, "plan").contains("2 unchanged"));
 }
 
+/// Applies `/net` without `orch`.
+fn apply_by_hand(repository: &Repository) {
+    let mut by_hand = Command::new("terraform");
+    repository.isolate(&mut by_hand);
+    by_hand.args(["apply", "-auto-approve", "-no-color"]);
+    by_hand.current_dir(repository.path("/net"));
+    assert!(by_hand.output().unwrap().status.success());
+}
+
 /// Then Terraform finds nothing to do there, but its output differs.
 #[test]
 fn plan_shows_the_users_of_a_terraform_stack_that_was_applied_by_hand() {
@@ -161,11 +170,7 @@ fn plan_shows_the_users_of_a_terraform_stack_that_was_applied_by_hand() {
     };
     done(&repository, "apply --auto-approve");
     change(&repository, 2);
-    let mut by_hand = Command::new("terraform");
-    repository.isolate(&mut by_hand);
-    by_hand.args(["apply", "-auto-approve", "-no-color"]);
-    by_hand.current_dir(repository.path("/net"));
-    assert!(by_hand.output().unwrap().status.success());
+    apply_by_hand(&repository);
     let plan = done(&repository, "plan");
     assert!(plan.contains("~ /app  update"), "{plan}");
     done(&repository, "apply --auto-approve");
@@ -258,11 +263,7 @@ fn plan_ends_if_a_sensitive_output_that_triggers_was_changed_by_hand() {
     repository.commit();
     done(&repository, "apply --auto-approve");
     secret("hunter3");
-    let mut by_hand = Command::new("terraform");
-    repository.isolate(&mut by_hand);
-    by_hand.args(["apply", "-auto-approve", "-no-color"]);
-    by_hand.current_dir(repository.path("/net"));
-    assert!(by_hand.output().unwrap().status.success());
+    apply_by_hand(&repository);
     let plan = done(&repository, "plan");
     assert!(
         plan.contains("-/+ /app  replace  /net#s has changed"),

@@ -404,15 +404,9 @@ impl PartsOfFile<'_> {
     }
 
     /// Frees the lock of the work order after its jobs. `part` is that of `orch finish`.
-    pub(super) fn finish(
-        &self,
-        part: &PlanPart,
-        order: &WorkOrder,
-        secret: &str,
-        wait: Duration,
-    ) -> Result<()> {
+    pub(super) fn finish(&self, part: &PlanPart, order: &WorkOrder, secret: &str) -> Result<()> {
         let apply = self.whole.of_part(part, &self.kept);
-        Ok(apply.free_order(part, order, secret, wait)?)
+        Ok(apply.free_order(part, order, secret)?)
     }
 
     /// Runs the follow-ups of a work order whose jobs have ended.
