@@ -70,6 +70,9 @@ pub struct SharedLock {
     pub order: String,
     /// The jobs that have not succeeded yet, by id, each with its lock while it runs.
     pub jobs: BTreeMap<String, Option<Box<Lock>>>,
+    /// Empty: earlier versions require the field.
+    #[serde(default)]
+    pub runs: Vec<String>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub other: Map<String, Value>,

@@ -44,6 +44,7 @@ impl Document {
             shared: Some(SharedLock {
                 order: job.order.clone(),
                 jobs: job.left.iter().map(|job| (job.clone(), None)).collect(),
+                runs: Vec::new(),
                 other: Map::new(),
             }),
             ..own.clone()
