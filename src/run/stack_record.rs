@@ -192,7 +192,7 @@ impl NewEntry {
         let mut entry = if is_done {
             let used = findings.as_ref().and_then(|it| it.used.clone());
             Entry {
-                changed: earlier.and_then(|it| it.changed),
+                changed: earlier.and_then(Entry::may_have_changed),
                 modified: earlier.and_then(|it| it.modified),
                 made: earlier.and_then(|it| it.made),
                 other: earlier.map(|it| it.other.clone()).unwrap_or_default(),
@@ -225,8 +225,7 @@ impl NewEntry {
             // The effect of the command is unknown; it applied these inputs.
             None => self.updates(),
         };
-        let may_have_changed = earlier.is_some_and(|earlier| earlier.may_have_changed);
-        let has_changed = has_changed || may_have_changed || self.made.is_some();
+        let has_changed = has_changed || self.made.is_some();
         if failure.is_none() && has_changed || self.is_made_anew {
             entry.changed = Some(UNMERGED);
         }
@@ -282,7 +281,9 @@ impl NewEntry {
     /// Notes that the command may have updated the stack.
     fn note_attempt(&self, entry: &mut Entry) {
         let updates = self.action == RunAction::Apply && self.made.is_none();
-        entry.may_have_changed |= updates && entry.applied.is_some();
+        if updates && entry.applied.is_some() {
+            entry.attempted = Some(UNMERGED);
+        }
     }
 
     fn attempted(

@@ -131,9 +131,10 @@ pub struct Entry {
     /// The write that merged its last update or replacement, if there was any; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<u64>,
-    /// Whether an attempt since then did not succeed, and may have updated it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub may_have_changed: bool,
+    /// The write that merged the last attempt since then that may have updated it without succeeding; [`UNMERGED`]
+    /// before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<u64>,
     /// The write that merged the last apply with changes, including its creation; [`UNMERGED`] before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<u64>,
@@ -451,12 +452,22 @@ impl Entry {
     }
 
     /// Returns the other serials in the entry.
-    fn writes(&self) -> [Option<u64>; 3] {
-        [self.changed, self.modified, self.made]
+    fn writes(&self) -> [Option<u64>; 4] {
+        [self.changed, self.attempted, self.modified, self.made]
     }
 
-    fn writes_mut(&mut self) -> [&mut Option<u64>; 3] {
-        [&mut self.changed, &mut self.modified, &mut self.made]
+    fn writes_mut(&mut self) -> [&mut Option<u64>; 4] {
+        [
+            &mut self.changed,
+            &mut self.attempted,
+            &mut self.modified,
+            &mut self.made,
+        ]
+    }
+
+    /// Returns the write that merged the last attempt that updated it, or may have.
+    pub fn may_have_changed(&self) -> Option<u64> {
+        self.attempted.or(self.changed)
     }
 
     /// Sets the serials of unmerged parts from an entry that may be the same one, merged.

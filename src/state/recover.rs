@@ -177,7 +177,7 @@ fn is_as_left(found: &Entry, before: Option<&Entry>, recorded: Option<&Entry>) -
         let mut entry = Entry {
             last: found.last.clone(),
             intent: found.intent.clone(),
-            may_have_changed: found.may_have_changed,
+            attempted: found.attempted,
             outputs: match found.known_outputs() {
                 Some(_) => entry.outputs.clone(),
                 None => found.outputs.clone(),

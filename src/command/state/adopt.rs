@@ -59,8 +59,7 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
                     entry.generation = earlier.generation;
                     entry.deposed.clone_from(&earlier.deposed);
                     (entry.modified, entry.made) = (earlier.modified, earlier.made);
-                    let has_changed = earlier.may_have_changed.then_some(UNMERGED);
-                    entry.changed = has_changed.or(earlier.changed);
+                    entry.changed = earlier.may_have_changed();
                     entry.backend = entry.backend.or_else(|| earlier.backend.clone());
                 }
                 let path = StackPath::parse(key);

@@ -70,7 +70,7 @@ impl TriggerFacts for PlannedFacts<'_> {
     }
 
     fn changed(&self, stack: StackIndex) -> Option<u64> {
-        self.entry(stack)?.changed
+        self.entry(stack)?.may_have_changed()
     }
 
     fn applied(&self, stack: StackIndex) -> Option<u64> {
@@ -79,13 +79,12 @@ impl TriggerFacts for PlannedFacts<'_> {
     }
 
     fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool {
-        match self.output_marks(from, named, output) {
-            Some((noted, now)) => noted != now,
-            // An attempt may have changed an output that is unknown since.
-            None => self
-                .entry(named)
-                .is_some_and(|named| named.may_have_changed),
+        if let Some((noted, now)) = self.output_marks(from, named, output) {
+            return noted != now;
         }
+        // An attempt may have changed an output that is unknown since.
+        let attempted = self.entry(named).and_then(|named| named.attempted);
+        attempted > self.applied(from)
     }
 }
 
@@ -118,17 +117,10 @@ impl Context {
             let entry = drivers.entry(stack);
             entry.is_some_and(|(_, entry)| entry.tainted.is_some())
         };
-        let may_have_changed = |stack: StackIndex| {
-            let entry = drivers.entry(stack);
-            entry.is_some_and(|(_, entry)| entry.may_have_changed)
-        };
         let courses = subjects.all.iter().map(|subject| {
             let action = actions.get(&subject.stack);
             let course = match action {
                 _ if subject.blocked.is_some() => TriggerOutlook::Unchanged,
-                Some(PlannedAction::NoOp) if may_have_changed(subject.stack) => {
-                    TriggerOutlook::Changes
-                }
                 Some(PlannedAction::Update | PlannedAction::Replace) => TriggerOutlook::Changes,
                 Some(PlannedAction::Create | PlannedAction::Delete) => TriggerOutlook::Work,
                 // A stack without a tool changes with its inputs, or on request.
@@ -162,7 +154,7 @@ impl Context {
                 let is_replaced = found.fired.contains_key(&trigger.stack);
                 let is_unsure = known.is_unsure(subject.stack, trigger);
                 let named = known.entry(trigger.stack);
-                let is_unsure = is_unsure || named.is_some_and(|named| named.may_have_changed);
+                let is_unsure = is_unsure || named.is_some_and(|named| named.attempted.is_some());
                 let reason = self.trigger_reason(trigger, (is_replaced, is_unsure), &actions);
                 if subject.trigger.replace(reason).is_none() && !subject.is_replaced {
                     replaced.push(subject.stack);
@@ -192,9 +184,6 @@ impl Context {
                 format!("{name} may have changed since it was applied")
             }
             _ if trigger.is_past => format!("{name} has changed since it was applied"),
-            Some(PlannedAction::NoOp) if !is_replaced && is_unsure => {
-                format!("{name} may have changed since it was applied")
-            }
             Some(PlannedAction::Update | PlannedAction::NoOp) if !is_replaced => {
                 format!("{name} is updated")
             }

@@ -363,7 +363,7 @@ fn todo<'p>(
             outputs_before: of_stack.outputs_before.clone(),
             outputs: of_stack.outputs.clone(),
             recorded: recorded.and_then(|recorded| recorded.outputs.clone()),
-            may_have_changed: recorded.is_some_and(|it| it.may_have_changed),
+            may_have_changed: recorded.is_some_and(|it| it.attempted.is_some()),
             used: recorded.and_then(|it| UsedDigests::of(it.applied.as_ref()?)),
             is_recorded: is_read || recorded.is_none_or(|it| lacks(it, of_stack)),
             checks: TurnChecks::default(),

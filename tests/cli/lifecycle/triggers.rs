@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use insta::assert_snapshot;
+use serde_json::Value;
 
 use crate::removals::{
     APPROVED, STATE, acts, applied, change_entry, declare, done, entry, fails, forget_log, hook,
@@ -146,6 +147,33 @@ fn triggers_survive_a_failed_or_killed_update() {
         assert_eq!(acts(&repository), ["destroy /app", "apply /app"]);
         assert_eq!(planned(&repository, ""), [""; 0]);
     }
+}
+
+/// The last job records the stack that changed, after the other one was replaced.
+#[test]
+fn triggers_do_not_fire_twice_after_jobs() {
+    let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
+    change(&repository, "/net", "2");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
+    hook(&repository, "apply", "net", update);
+    fails(&repository, "apply --auto-approve --match net", 1, "/net");
+    unhook(&repository, "apply", "net");
+    acts(&repository);
+    done(&repository, "plan -o saved --allow-destroy 9");
+    done(
+        &repository,
+        "export make saved -o jobs.mk --work-order order.json",
+    );
+    let order = std::fs::read(repository.path("/order.json")).unwrap();
+    let order: Value = serde_json::from_slice(&order).unwrap();
+    for job in order["jobs"].as_array().unwrap() {
+        let id = job["id"].as_str().unwrap();
+        done(&repository, &format!("job {id} --work-order order.json"));
+    }
+    done(&repository, "finish --work-order order.json");
+    assert_eq!(acts(&repository), ["destroy /app", "apply /app"]);
+    assert!(entry(&repository, "/net")["changed"].is_u64());
+    assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
 #[test]
