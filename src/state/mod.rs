@@ -15,6 +15,7 @@ pub mod edit;
 mod generations;
 pub mod heartbeat;
 mod holder;
+pub mod job_lease;
 mod keys;
 mod lease;
 pub mod lock;

@@ -28,6 +28,9 @@ const RUN: &str = "run.";
 const CLAIM: &str = "claim.";
 const CLAIM_END: &str = ".end";
 
+/// How the names of the leases of jobs begin.
+pub(super) const LEASE_OF_JOB: &str = "job.";
+
 /// The name of the mark that a work order has ended.
 const END: &str = "end";
 
@@ -97,6 +100,15 @@ impl ResultFiles {
         names.retain(|name| latest.get(&name.turn) == Some(name));
         let names = names.into_iter();
         names.map(|name| name.with(EVALUATED)).collect()
+    }
+
+    /// Returns the files with the leases of jobs.
+    pub(super) fn leases(&self) -> Vec<String> {
+        let files = self.0.iter();
+        files
+            .filter(|file| file.starts_with(LEASE_OF_JOB))
+            .cloned()
+            .collect()
     }
 
     /// Returns the ids of the runs that copies exist of, each with its file.
@@ -172,7 +184,7 @@ impl Backend {
         self.beside(&format!("orders/{run}.json"))
     }
 
-    fn results_prefix(&self, run: &str) -> String {
+    pub(super) fn results_prefix(&self, run: &str) -> String {
         self.beside(&format!("results/{run}/"))
     }
 

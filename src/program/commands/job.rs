@@ -40,9 +40,9 @@ use crate::program::error::{ProgramError, Result};
 /// stack, `orch` checks that the work order and the inputs are unchanged, and that the order holds the
 /// lock. Every stack before it must have succeeded, or only ended with `--on-error continue`. If a check
 /// fails, the stack is skipped, and the exit status is 1. A job that runs again skips stacks that are done.
-/// In one checkout, jobs of the same work order can run at the same time if
-/// they have no stack in common. No other run can start while they are in progress. See `orch help
-/// engines`.
+/// Only one run of a job is in progress at a time: on all machines that share a state, otherwise in one
+/// checkout. There, jobs of the same work order can run at the same time if they have no stack in common,
+/// and no other run can start meanwhile. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The id of the job
@@ -84,9 +84,8 @@ pub(crate) struct WorkArgs {
 /// lock of the order, runs the follow-ups of policies, lists the stacks that are not done, and writes
 /// reports of all jobs. It exits with 1 if a stack is not done, or a follow-up has failed or may be
 /// missing; with `--detailed-exitcode` in the work order, with 2 if there are changes. It is refused
-/// while a job may be running; for a command that the state does not record, only jobs in this checkout
-/// count. Without it, the last job that succeeds frees the lock, and nothing follows. See `orch help
-/// engines`.
+/// while a job may be running: on any machine that shares the state, otherwise in this checkout. Without
+/// it, the last job that succeeds frees the lock, and nothing follows. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote
@@ -412,7 +411,9 @@ fn finish_unrecorded(
         console::note("nothing marks the root of this project, so the engine has the results");
         return Ok(ExitStatus::Success);
     }
-    context.check_jobs_ended(&order.run, jobs.lock_timeout.unwrap_or_default())?;
+    let wait = jobs.lock_timeout.unwrap_or_default();
+    context.check_jobs_ended(&order.run, wait)?;
+    context.check_leases(&order.run, wait)?;
     context.end_order(&order.run)?;
     let followed = shown_status(jobs.follow(ended));
     let (run, reported) = match report(chdir, order, reports) {

@@ -6,9 +6,10 @@ use std::process::Stdio;
 
 use orch::export::WorkOrder;
 
+use super::job_results::{self, STATE};
 use super::jobs::age_records;
 use super::{done, fails, hook, log, with_state};
-use crate::support::{Background, Repository, Sandbox, wait_until};
+use crate::support::{Background, Repository, Sandbox, ended, wait_until};
 
 /// Writes a line into the log, and waits for the file `go-<stack>` if there is a file `waits-<stack>`.
 const SCRIPT: &str = "#!/bin/sh\nexec > /dev/null 2>&1\necho $ORCH_STACK_NAME >> \"$ORCH_ROOT/../log\"\n[ -e \"$ORCH_ROOT/../waits-$ORCH_STACK_NAME\" ] || exit 0\nwhile [ -d \"$ORCH_ROOT\" ] && [ ! -e \"$ORCH_ROOT/../go-$ORCH_STACK_NAME\" ]; do sleep 0.01; done\n";
@@ -297,4 +298,51 @@ fn finish_names_the_way_out_if_a_job_may_be_running() {
     assert!(refused.contains(&remove), "{refused}");
     fs::remove_dir_all(repository.path("/").join(folder)).unwrap();
     assert_eq!(repository.orch(finish).code(), 1);
+}
+
+/// Two pipelines of one work order, or a job that the engine believes dead: the state does not record its command.
+#[test]
+fn job_that_no_state_records_runs_on_one_machine_at_a_time() {
+    let sandbox = Sandbox::layout("a\nb");
+    sandbox.write("/state.orch.hcl", STATE);
+    sandbox.write_program("/script.sh", SCRIPT);
+    let repository = Repository::of(sandbox);
+    done(&repository, "state init");
+    export(&repository, "../order.json");
+    repository.git_in(repository.outside(), "clone -q project elsewhere");
+    let run = job(&repository, "../order.json", "/a");
+    let elsewhere = format!("-C ../elsewhere {run}");
+    let first = begin(&repository, &run, "a");
+    let refused = "another run of the job may still be in progress on ";
+    fails(&repository, &elsewhere, 4, refused);
+    let said = repository.outside().join("said");
+    let mut waiting = repository
+        .command(&format!("{elsewhere} --lock-timeout 1m"))
+        .stderr(File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    let has_said = |text: &str| fs::read_to_string(&said).unwrap().contains(text);
+    wait_until("it waits", || has_said("waiting until"));
+    set(&repository, "go-a");
+    assert_eq!(first.end().code(), 0);
+    assert!(ended(&mut waiting).success());
+    assert!(has_said("all stacks of the job are done"));
+    assert_eq!(log(&repository), ["a"]);
+    // A killed one counts as running until it has renewed its lease for too long.
+    let run = job(&repository, "../order.json", "/b");
+    let elsewhere = format!("-C ../elsewhere {run}");
+    begin(&repository, &run, "b").kill();
+    set(&repository, "go-b");
+    fails(&repository, &elsewhere, 4, refused);
+    let finish = "-C ../elsewhere finish --work-order ../order.json";
+    fails(
+        &repository,
+        finish,
+        4,
+        "a job of the work order may still be in progress on ",
+    );
+    job_results::age_records(&repository);
+    assert_eq!(repository.orch(finish).code(), 1);
+    done(&repository, &elsewhere);
+    done(&repository, finish);
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::followed::attach;
@@ -21,7 +22,7 @@ const STACKS: [(&str, &str); 5] = [
     ("/web", ""),
 ];
 
-const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n      backend \"local\" {\n        path = \"../shared/acme\"\n      }\n    }\n  }\n}\n";
+pub(super) const STATE: &str = "orch {\n  config {\n    state {\n      project = \"acme\"\n      backend \"local\" {\n        path = \"../shared/acme\"\n      }\n    }\n  }\n}\n";
 
 /// A project with a state that other checkouts share.
 pub(super) fn shared() -> Repository {
@@ -352,9 +353,16 @@ pub(super) const KILL: &str = "kill -KILL $PPID\nexit 1\n";
 
 /// Makes the last heartbeats some time ago.
 pub(super) fn age_records(repository: &Repository) {
-    for file in fs::read_dir(repository.outside().join("shared")).unwrap() {
+    age(&repository.outside().join("shared"));
+}
+
+fn age(folder: &Path) {
+    for file in fs::read_dir(folder).unwrap() {
         let file = file.unwrap().path();
-        if file.to_string_lossy().contains(".run-") {
+        let name = file.file_name().unwrap().to_string_lossy();
+        if file.is_dir() {
+            age(&file);
+        } else if name.contains(".run-") || name.starts_with("job.") {
             let record = File::options().write(true).open(file).unwrap();
             let then = SystemTime::now() - Duration::from_mins(10);
             record.set_modified(then).unwrap();
@@ -483,6 +491,8 @@ fn runs_show_a_killed_stack_of_a_command_in_a_bucket() {
     let run = shown();
     assert_eq!(run["stacks"][1]["state"], "unknown", "{run}");
     fs::write(repository.outside().join("go"), "").unwrap();
+    // Its lease runs out.
+    server.advance(SignedDuration::from_mins(3));
     orch(&jobs["/db"]);
     let run = shown();
     assert_eq!(run["succeeded"], 1, "{run}");

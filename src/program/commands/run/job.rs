@@ -192,6 +192,11 @@ impl CommandJobs<'_> {
         let settings = self.order.run_settings().map_err(ProgramError::refused)?;
         let secret = host_variable(SECRET).unwrap_or_default();
         let recorded = context.records(&args.command, &settings)?;
+        // Kept until the end.
+        let _lease = match recorded {
+            None => context.lease(self.order, job, self.lock_timeout.unwrap_or_default())?,
+            Some(_) => None,
+        };
         let open = context.open_turns(self.order, job, &secret, recorded)?;
         let order_job = open.job.order.clone();
         let options = RunOptions {
