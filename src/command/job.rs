@@ -564,25 +564,22 @@ impl Context {
         }
     }
 
-    /// Returns where the results of a job go. `seen` are the attempts that its gate has seen.
+    /// Returns where the results of a job go.
     pub(super) fn order_results(
         &self,
         outline: &Arc<OrderOutline>,
-        seen: Option<&SeenAttempts>,
     ) -> Result<Option<OrderResults>> {
-        let has_marks = !outline.is_recorded || self.hands_results_on()?;
-        let store = if has_marks {
-            self.results_store()?
-        } else {
-            None
+        let Some(backend) = self.results_store()? else {
+            return Ok(None);
         };
-        let marks = match store {
+        let has_marks = !outline.is_recorded || self.hands_results_on()?;
+        let marks = match self.results_store()?.filter(|_| has_marks) {
             Some(store) => {
                 // Other machines may have earlier attempts, and the engine puts all files into one folder.
                 let now = u32::try_from(now() / 1_000_000_000).unwrap_or(u32::MAX);
-                let latest = seen.and_then(|seen| seen.latest.last_attempt(&seen.turns));
+                let files = store.result_files(&outline.run).map_err(from_store)?;
                 // The clocks of machines differ.
-                let after = latest.map_or(0, |latest| latest.saturating_add(1));
+                let after = files.latest().last_attempt().saturating_add(1);
                 Some(StartMarks {
                     store,
                     first_attempt: now.max(after),
@@ -590,8 +587,7 @@ impl Context {
             }
             None => None,
         };
-        let backend = self.results_store()?;
-        Ok(backend.map(|backend| OrderResults {
+        Ok(Some(OrderResults {
             outline: Arc::clone(outline),
             backend,
             marks,

@@ -72,11 +72,10 @@ pub struct LatestAttempts {
 }
 
 impl LatestAttempts {
-    /// Returns the highest number of an attempt at some turns, if there is any.
-    pub fn last_attempt(&self, turns: &[usize]) -> Option<u32> {
-        let of_turn = |turn| [self.results.get(turn), self.begun.get(turn)];
-        let all = turns.iter().flat_map(of_turn).flatten();
-        all.map(|name| name.attempt).max()
+    /// Returns the highest number of an attempt; 0 if there is none.
+    pub fn last_attempt(&self) -> u32 {
+        let all = self.results.values().chain(self.begun.values());
+        all.map(|name| name.attempt).max().unwrap_or(0)
     }
 }
 
