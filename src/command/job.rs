@@ -35,7 +35,7 @@ use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
-use crate::state::document::{AttemptOutcome, Entry, OrderJob};
+use crate::state::document::{AttemptOutcome, Entry, Intent, OrderJob};
 use crate::state::job_lease::{JobLease, RunningJob};
 use crate::state::lock::{LockError, UnlockError, Unlocking, heard, unlock};
 use crate::state::open::{open, open_without_state};
@@ -160,6 +160,12 @@ pub enum TurnProgress {
     Killed,
     Failed,
     Done,
+}
+
+/// Returns what a job of the order has begun in a stack. Runs outside of it, dead or alive, are no turns of it.
+fn begun_in<'e>(order: &WorkOrder, entry: &'e Entry) -> Option<&'e Intent> {
+    let intent = entry.intent.as_ref();
+    intent.filter(|intent| intent.order.as_ref() == Some(&order.run))
 }
 
 /// Returns a failed turn of other jobs, if nothing starts after a failure.
@@ -314,7 +320,7 @@ impl Context {
         // The results show what the state no longer does: other runs may have changed or destroyed the stack since.
         let is_asked = |turn: &OrderedTurn| match entry(turn) {
             None => recorded == RecordKind::Destroy,
-            Some(entry) => entry.intent.is_none() && !is_in_order(entry),
+            Some(entry) => begun_in(order, entry).is_none() && !is_in_order(entry),
         };
         let asked = (0..order.turns.len()).filter(|&turn| is_asked(&order.turns[turn]));
         let mut results = vec![TurnProgress::Left; order.turns.len()];
@@ -323,7 +329,7 @@ impl Context {
             let Some(entry) = entry(turn) else {
                 return results[position];
             };
-            if let Some(intent) = &entry.intent {
+            if let Some(intent) = begun_in(order, entry) {
                 return if running.contains(&intent.run) {
                     TurnProgress::Running
                 } else {

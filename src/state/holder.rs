@@ -91,6 +91,11 @@ impl LockedFile {
         self.last == run
     }
 
+    /// Lets others lock the file.
+    pub(super) fn release(&self) {
+        _ = self.file.unlock();
+    }
+
     /// Writes the run that has the file locked.
     pub(super) fn note(&self, run: &str) {
         let mut file = &self.file;
@@ -113,7 +118,7 @@ impl Drop for LockedFile {
     fn drop(&mut self) {
         // If the run did not end normally, commands may be running.
         if !std::thread::panicking() {
-            _ = self.file.unlock();
+            self.release();
         }
     }
 }

@@ -180,10 +180,11 @@ struct Acquisition<'a> {
 impl Acquisition<'_> {
     /// Tries to take the lock. `is_last` means that tickets of others no longer count.
     fn attempt(&mut self, claim: Option<LockedFile>, is_last: bool) -> Result<Attempt, LockError> {
-        let mut presence = match claim {
+        // A job looks for itself, once it knows whose lock it is.
+        let is_job = self.application.job.is_some();
+        let mut presence = match claim.filter(|_| !is_job) {
             Some(claim) => Presence::Alone(claim),
-            // Other jobs may be running on this machine.
-            None if self.application.job.is_some() => Presence::Unknown,
+            None if is_job => Presence::Unknown,
             None => self.backend.presence(),
         };
         let mut is_freed = false;
@@ -211,6 +212,9 @@ impl Acquisition<'_> {
         let by = (self.application.author, self.clock.now());
         let age = draft.age;
         let job = self.application.job;
+        if job.is_some() {
+            *presence = self.presence_beside_jobs(&draft.document);
+        }
         let shares =
             job.is_some_and(|job| draft.document.lock.as_ref().is_some_and(|it| job.holds(it)));
         let freed = match job.filter(|_| shares) {
@@ -248,7 +252,9 @@ impl Acquisition<'_> {
                     return Ok(Some(Attempt::Changing(holder, draft.version)));
                 }
             }
-            other => *presence = other,
+            // The file shows who holds the lock alone.
+            Presence::Alone(claim) if job.is_none() => *presence = Presence::Alone(claim),
+            Presence::Alone(_) | Presence::Unknown => {}
         }
         if !is_last && !shares && !self.place.is_next(self.clock) {
             return Ok(Some(Attempt::Behind(self.place.ahead())));
@@ -278,6 +284,20 @@ impl Acquisition<'_> {
         }
         self.backend.delete_record(self.application.run);
         Ok(None)
+    }
+
+    /// Returns whether processes of this machine hold a lock that jobs do not share. Leaves the file to others: jobs
+    /// run at the same time, and the end of a run stays proved.
+    fn presence_beside_jobs(&self, document: &Document) -> Presence {
+        let lock = document.lock.as_ref();
+        if lock.is_none_or(|lock| lock.shared.is_some()) {
+            return Presence::Unknown;
+        }
+        let presence = self.backend.presence();
+        if let Presence::Alone(claim) = &presence {
+            claim.release();
+        }
+        presence
     }
 
     fn new_lock(&self) -> Lock {

@@ -1,6 +1,7 @@
 //! Jobs of a work order: the gate before each stack, the lock that they share, and the end of all.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::followed::attach;
 use super::{DOCUMENT, applied, declare, done, fails, hook, log, want, with_state, world};
-use crate::support::{Repository, wait_until};
+use crate::support::{Background, Repository, wait_until};
 
 /// `/app` runs after `/db` and `/cache`; `/web` stands alone.
 const STACKS: [(&str, &str); 4] = [
@@ -741,6 +742,72 @@ fn job_that_was_killed_runs_again_once_its_lock_has_expired() {
     }
     assert_eq!(lock(&repository), Value::Null);
     done(&repository, "finish --work-order order.json");
+}
+
+#[test]
+fn jobs_take_over_the_lock_of_a_run_that_was_killed_on_their_machine() {
+    let repository = with_state(&STACKS);
+    let note = "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n[ ! -e $ORCH_ROOT/../world/dies ] || kill -KILL $PPID\n";
+    repository.write("/note", note);
+    repository.commit();
+    let order = exported_command(&repository);
+    let dies = repository.outside().join("world/dies");
+    let dies_in = |command: &str| {
+        std::fs::write(&dies, "").unwrap();
+        let killed = repository.command(command).output().unwrap();
+        assert_eq!(killed.status.code(), None);
+        std::fs::remove_file(&dies).unwrap();
+    };
+    let run = "run -q -X --match db --record=apply -- sh ../note";
+    dies_in(run);
+    let start = |stack: &str| {
+        let mut command = repository.command(&job(&order, stack));
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut took_over = 0;
+    for job in ["/cache", "/db", "/web"].map(start) {
+        let output = job.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        took_over += said.matches("was killed while it held").count();
+    }
+    assert_eq!(took_over, 1);
+    let mut ran = log(&repository);
+    ran.sort();
+    assert_eq!(ran, ["cache", "db", "db", "web"]);
+    // That a job was killed does not end its order.
+    let last = job(&order, "/app");
+    dies_in(&last);
+    fails(&repository, run, 4, "the state is locked");
+    age_records(&repository);
+    done(&repository, &last);
+    assert_eq!(lock(&repository), Value::Null);
+    done(&repository, run);
+}
+
+#[test]
+fn job_waits_for_the_commands_of_a_killed_run_that_holds_the_lock() {
+    let repository = with_state(&STACKS);
+    let waits = "exec > /dev/null 2>&1\ntouch $ORCH_ROOT/../begun-$ORCH_STACK_NAME\nwhile [ -d $ORCH_ROOT ] && [ -e $ORCH_ROOT/../holds-$ORCH_STACK_NAME ]; do sleep 0.01; done\n";
+    repository.write("/note", waits);
+    repository.commit();
+    let order = exported_command(&repository);
+    let place = |name: &str| repository.outside().join(name);
+    std::fs::write(place("holds-db"), "").unwrap();
+    let mut command = repository.command("run -q -X --match db --record=apply -- sh ../note");
+    command.process_group(0).stdin(Stdio::null());
+    let killed = Background::spawn(&repository, command);
+    wait_until("its command runs", || place("begun-db").exists());
+    killed.kill();
+    let web = job(&order, "/web");
+    let refused = fails(&repository, &web, 4, "the state is locked");
+    assert!(refused.contains("still running"), "{refused}");
+    let waiting = repository.command(&format!("{web} --lock-timeout 10m"));
+    let waiting = Background::spawn(&repository, waiting);
+    waiting.wait_until_said("waiting");
+    std::fs::remove_file(place("holds-db")).unwrap();
+    assert_eq!(waiting.end().code(), 0);
 }
 
 #[test]
