@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::workflow::EarlierWorkflow;
-use crate::context::{Context, from_lock, from_store};
+use crate::context::{Context, from_lock, from_read, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::exit::is_success;
 use crate::export::{OrderedTask, WorkOrder};
@@ -74,6 +74,9 @@ pub struct Claim {
     order: String,
     number: usize,
     results: Vec<ResultId>,
+    /// The number of the open claim of a killed run. It ends only when this run holds the lock: then the other one is
+    /// over.
+    killed: Option<usize>,
 }
 
 /// What earlier runs have evaluated.
@@ -132,8 +135,12 @@ impl Context {
         };
         // Before the copies of runs: a run sends its copy before its claim ends.
         let mut claimed = Claimed::read(&store, &order.run)?;
-        while let Some((number, claim)) = &claimed.open {
-            self.end_claim(&store, ended, (*number, claim), wait)?;
+        let mut unmarked = None;
+        while let Some((number, claim)) = claimed.open.take() {
+            if !self.end_claim(&store, ended, (number, &claim), wait)? {
+                unmarked = Some((number, claim.run));
+                break;
+            }
             claimed = Claimed::read(&store, &order.run)?;
         }
         let Some(files) = self.fetch_from(&store, &order.run, &mut None)? else {
@@ -168,6 +175,13 @@ impl Context {
         if let OrderedTask::Plan { .. } = order.task {
             mark_unknown(&mut workflow, |turn| results.contains_key(turn));
         }
+        if let Some((number, run)) = unmarked.as_ref().filter(|_| !is_left) {
+            // Nothing takes the lock.
+            if let Some(held) = self.held_lock(run)? {
+                return Err(from_lock(held));
+            }
+            put_killed(&store, &order.run, *number)?;
+        }
         let open = is_left.then(|| OpenFollowUps {
             rest: runs.rest,
             workflow,
@@ -176,20 +190,21 @@ impl Context {
                 order: order.run.clone(),
                 number: claimed.n_claims,
                 results: claiming,
+                killed: unmarked.map(|(number, _)| number),
             },
         });
         Ok(Some(OrderFollowUps { open, remarks }))
     }
 
-    /// Ends an open claim if the copy of its run is in the store, its journal is on this machine, or the user gave
-    /// `--retry-killed`. Otherwise, waits until the machine of the run ends it.
+    /// Ends an open claim if the copy of its run is in the store, or its journal is on this machine. Otherwise, waits
+    /// until the machine of the run ends it. Returns false if the user says with `--retry-killed` that it never will.
     fn end_claim(
         &mut self,
         store: &Backend,
         ended: EndedOrder<'_>,
         (number, claim): (usize, &ResultClaim),
         wait: Duration,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let (order, run) = (&ended.order.run, &claim.run);
         let begun = Instant::now();
         let mut is_noted = false;
@@ -202,18 +217,15 @@ impl Context {
             let folder = GuardedFolder::find(&self.project.root).map_err(Error::external)?;
             if !is_sent && folder.is_some_and(|folder| RunCopy::is_here(&folder, run)) {
                 EarlierRun::of_order(&self.project.root, run, ended.retries_killed)?;
-                return self.send_run(store, order, (number, run)).map(drop);
+                self.send_run(store, order, (number, run))?;
+                return Ok(true);
             }
-            if is_sent || ended.retries_killed {
-                let end = if is_sent {
-                    ClaimEnd::Sent
-                } else if let Some(held) = self.held_lock(run)? {
-                    return Err(from_lock(held));
-                } else {
-                    ClaimEnd::Killed
-                };
-                let put = store.put_claim_end(order, number, &end.to_bytes());
-                return put.map(drop).map_err(from_store);
+            if is_sent {
+                let put = store.put_claim_end(order, number, &ClaimEnd::Sent.to_bytes());
+                return put.map(|_| true).map_err(from_store);
+            }
+            if ended.retries_killed {
+                return Ok(false);
             }
             let run = printable(run);
             if begun.elapsed() >= wait {
@@ -229,7 +241,7 @@ impl Context {
             }
             thread::sleep(INTERVAL);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Sends an ended run of this machine and ends its claim. Returns false if another machine has already ended the claim.
@@ -257,8 +269,12 @@ impl Context {
             return Ok(None);
         }
         let opened = self.opened()?;
-        let lock = opened.read_once()?.lock.filter(|lock| lock.run == run);
-        let held = lock.map(|lock| held_by_other(&opened.backend, lock, None, Timestamp::now()));
+        let Some(read) = opened.backend.read().map_err(from_read)? else {
+            return Ok(None);
+        };
+        let lock = read.document.lock.filter(|lock| lock.run == run);
+        let held =
+            lock.map(|lock| held_by_other(&opened.backend, lock, read.age, Timestamp::now()));
         let held = held.transpose().map_err(from_lock)?;
         let is_over = |held: &LockError| match held {
             LockError::Held(held) => held.until_expiry() == Some(Duration::ZERO),
@@ -486,13 +502,24 @@ impl FollowUpRemarks {
     }
 }
 
+/// Marks the run of a claim as killed. Returns false if the claim already has an end.
+fn put_killed(store: &Backend, order: &str, number: usize) -> Result<bool> {
+    let put = store.put_claim_end(order, number, &ClaimEnd::Killed.to_bytes());
+    put.map_err(from_store)
+}
+
 impl Claim {
-    /// Claims the results for a run that is about to begin. Returns whether no other run was faster.
+    /// Claims the results for a run that is about to begin, and holds the lock. Returns whether no other run was faster.
     ///
     /// # Errors
     ///
     /// If the store cannot be written.
     pub fn put(&self, run: &str) -> Result<bool> {
+        if let Some(killed) = self.killed
+            && !put_killed(&self.store, &self.order, killed)?
+        {
+            return Ok(false);
+        }
         let claim = ResultClaim::new(run.to_owned(), self.results.clone());
         let put = self
             .store

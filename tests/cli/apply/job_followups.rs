@@ -433,6 +433,39 @@ fn finish_leaves_follow_ups_to_the_run_that_holds_the_lock() {
     assert_eq!(ran().matches("web").count(), 1);
 }
 
+/// The run may be alive, and another one may have the lock: only who gets the lock knows that it is over.
+#[test]
+fn finish_marks_a_run_as_killed_only_with_the_lock() {
+    for plans in [false, true] {
+        let (repository, jobs) = if plans {
+            planned("autodeploy = true")
+        } else {
+            let repository = project();
+            let jobs = export_command(&repository);
+            (repository, jobs)
+        };
+        let second = machine(&repository, "second");
+        machine(&repository, "third");
+        for stack in ["/db", "/cache", "/app"] {
+            done(&repository, &jobs[stack]);
+        }
+        done(&repository, FINISH);
+        lose(&repository);
+        let end = order_in_store(&repository).join("claim.0.end");
+        let other = "apply --match end --auto-approve --policies=off";
+        let other = HeldUp::start(&repository, "third", "end", other);
+        let retry = format!("{second} {FINISH} --retry-killed");
+        fails(&repository, &retry, 4, "the state is locked by");
+        assert!(!end.exists());
+        let finish = format!("{second} {FINISH}");
+        fails(&repository, &finish, 4, "is still running or was killed");
+        other.go_on();
+        done(&repository, &retry);
+        assert!(end.exists());
+        done(&repository, &finish);
+    }
+}
+
 #[test]
 fn finish_writes_follow_ups_into_the_step_summary_once() {
     let repository = project();
