@@ -5,10 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::apply::{PlanOperation, PlanPart, PriorOperation, SkipReason, WorkLeft};
@@ -16,7 +13,6 @@ use super::run::{JobResults, RunJob, SeenAttempts, changed_meanwhile, patterns, 
 use crate::ascii::hex;
 use crate::change::EntryIndex;
 use crate::context::{Context, from_lock, from_read, from_store, state_config};
-use crate::duration::local_time;
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::export::{Engine, OrderedJob, OrderedOperation, OrderedTurn, Predecessor, WorkOrder};
 use crate::path::StackPath;
@@ -34,21 +30,13 @@ use crate::run::settings::RunSettings;
 use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
-use crate::state::clock::SystemClock;
 use crate::state::document::{AttemptOutcome, Entry, Intent, OrderJob};
-use crate::state::job_lease::{JobLease, RunningJob};
-use crate::state::lock::{LockError, UnlockError, Unlocking, heard, unlock};
 use crate::state::open::{open, open_without_state};
 use crate::state::results::LatestAttempts;
 use crate::state::shared;
 
 /// The variable with a secret of the pipeline, which only its jobs know.
 pub const SECRET: &str = "ORCH_ORDER_SECRET";
-
-pub(super) const WAITING_FOR_JOBS: &str = "waiting until the jobs of the work order end";
-
-/// How often to look whether the jobs have ended.
-pub(super) const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The job that ends a work order.
 const FINISH: &str = "finish";
@@ -454,82 +442,6 @@ impl Context {
         Ok(open)
     }
 
-    /// Takes the lease of a job whose command the state does not record. `None` if no other machine sees the results.
-    ///
-    /// # Errors
-    ///
-    /// If another run of the job may still be running after `wait`, or the store cannot be written.
-    pub fn lease(
-        &self,
-        order: &WorkOrder,
-        job: &OrderedJob,
-        wait: Duration,
-    ) -> Result<Option<JobLease>> {
-        if !self.has_results() || self.hands_results_on()? {
-            return Ok(None);
-        }
-        let number = order.jobs.iter().position(|it| it.id == job.id);
-        let number = number.context("the job is in its work order")?;
-        let take = |store: Backend| {
-            let taken = store.take_lease(&order.run, number).map_err(from_store)?;
-            Ok(match taken {
-                Ok(lease) => (None, Some(lease)),
-                Err(running) => (Some(running), None),
-            })
-        };
-        self.unless_running(("another run of the job", "run the job again"), wait, take)
-    }
-
-    /// Refuses to end a work order while a job of it runs on a machine that shares the state, after `wait`.
-    ///
-    /// # Errors
-    ///
-    /// Also if the store cannot be read.
-    pub fn check_leases(&self, order: &str, wait: Duration) -> Result<()> {
-        if !self.has_results() || self.hands_results_on()? {
-            return Ok(());
-        }
-        let find = |store: Backend| Ok((store.running_job(order).map_err(from_store)?, ()));
-        self.unless_running(
-            ("a job of the work order", "run `orch finish` again"),
-            wait,
-            find,
-        )
-    }
-
-    /// Does something beside the results unless a job is running, or once it has ended.
-    fn unless_running<T>(
-        &self,
-        (what, again): (&str, &str),
-        wait: Duration,
-        act: impl Fn(Backend) -> Result<(Option<RunningJob>, T)>,
-    ) -> Result<T> {
-        let begun = Instant::now();
-        let mut is_noted = false;
-        loop {
-            let store = self.results_store()?.context("results are kept")?;
-            let (running, done) = act(store)?;
-            let Some(running) = running else {
-                return Ok(done);
-            };
-            if begun.elapsed() >= wait {
-                let host = printable(&running.host);
-                let heard = heard(running.silence, Timestamp::now());
-                let heard = heard.map_or_else(String::new, |heard| {
-                    format!(", last heartbeat at {}", local_time(heard))
-                });
-                let problem = format!("{what} may still be in progress on {host}{heard}");
-                let hint =
-                    format!("wait until it has ended, or for 2m if it was killed, then {again}");
-                return Err(Error::refused(problem).hint(hint));
-            }
-            if !std::mem::replace(&mut is_noted, true) {
-                self.notices.note(WAITING_FOR_JOBS);
-            }
-            thread::sleep(INTERVAL);
-        }
-    }
-
     /// Returns the latest attempts at the turns of a job, unless the state records them.
     fn seen_attempts(
         &self,
@@ -682,51 +594,5 @@ impl Context {
         }
         let opened = self.opened()?;
         shared::complete(&opened.backend, code, jobs).map_err(from_lock)
-    }
-
-    /// Frees the lock of a work order whose jobs have ended.
-    ///
-    /// # Errors
-    ///
-    /// If a job may still be running after `wait`, the order locked the state with another secret, or the state cannot
-    /// be read or written.
-    pub fn free_order(&mut self, order: &WorkOrder, secret: &str, wait: Duration) -> Result<()> {
-        let begun = Instant::now();
-        let notices = self.notices.clone();
-        let opened = self.opened()?;
-        let unlocking = Unlocking {
-            code: code(order, secret),
-            force: false,
-            reason: None,
-            dry_run: false,
-        };
-        let clock = SystemClock::default();
-        let mut unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
-        if matches!(unlocked, Err(UnlockError::Alive(_))) && !wait.is_zero() {
-            notices.note(WAITING_FOR_JOBS);
-        }
-        while matches!(unlocked, Err(UnlockError::Alive(_))) && begun.elapsed() < wait {
-            thread::sleep(INTERVAL);
-            unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
-        }
-        match unlocked {
-            Err(UnlockError::WrongCode(held)) => match held.lock {
-                Some(lock) if lock.run == order.run => {
-                    Err(from_lock(LockError::OtherSecret(Box::new(lock))))
-                }
-                // The order never had it.
-                _ => Ok(()),
-            },
-            // Or the last job has freed it.
-            Ok(_) | Err(UnlockError::NotLocked) => Ok(()),
-            Err(UnlockError::Alive(_)) => Err(Error::refused(
-                "a job of the work order may still be running: its last heartbeat is recent",
-            )
-            .hint("wait until it has ended, then run `orch finish` again")),
-            Err(UnlockError::Lock(error)) => Err(from_lock(error)),
-            Err(UnlockError::Damaged(lock, damage)) => {
-                Err(from_lock(LockError::Damaged(lock, damage)))
-            }
-        }
     }
 }

@@ -20,6 +20,7 @@ pub mod plan;
 pub mod policy_requests;
 mod released;
 pub mod run;
+pub mod running_jobs;
 pub mod scenario;
 pub mod script;
 pub mod select;

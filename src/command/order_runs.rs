@@ -2,16 +2,13 @@
 //! has handed them on.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::job::{INTERVAL, WAITING_FOR_JOBS};
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
-use crate::record::journal::{Header, Liveness, OutcomeRecord, RunStatus, Runs};
+use crate::record::journal::{Header, OutcomeRecord, RunStatus, Runs};
 use crate::record::results::{
     LocalResults, MergeFacts, OpenTurn, OrderOutline, RunCopy, StoredOrder, TurnResult,
 };
@@ -120,56 +117,6 @@ impl Context {
             }
         }
         Ok(Some(files))
-    }
-
-    /// Refuses to end a work order while a job of it, or a command of a killed one, runs in this checkout after `wait`.
-    ///
-    /// # Errors
-    ///
-    /// Also if that is unknown.
-    pub fn check_jobs_ended(&self, order: &str, wait: Duration) -> Result<()> {
-        let begun = Instant::now();
-        let mut running = self.running_job(order)?;
-        if running.is_some() && !wait.is_zero() {
-            self.notices.note(WAITING_FOR_JOBS);
-        }
-        while running.is_some() && begun.elapsed() < wait {
-            thread::sleep(INTERVAL);
-            running = self.running_job(order)?;
-        }
-        let Some((run, liveness)) = running else {
-            return Ok(());
-        };
-        let problem = match liveness {
-            Liveness::Outlived => format!(
-                "orch was killed during run {run}, a job of the work order, but a process that it started is still running"
-            ),
-            Liveness::Unknown => {
-                format!("run {run}, which may be a job of the work order, may still be in progress")
-            }
-            Liveness::Alive | Liveness::Gone => {
-                format!("run {run}, a job of the work order, is still in progress")
-            }
-        };
-        let fix = if liveness == Liveness::Unknown {
-            format!(
-                "make `.orch/runs/{run}/journal.jsonl` readable, or remove `.orch/runs/{run}` if that run has ended"
-            )
-        } else {
-            "wait until it has ended".to_owned()
-        };
-        let hint = format!("{fix}, then run `orch finish` again");
-        Err(Error::refused(problem).hint(hint))
-    }
-
-    /// Returns a job of a work order that may be running in this checkout.
-    fn running_job(&self, order: &str) -> Result<Option<(String, Liveness)>> {
-        let failed = "failed to look for running jobs";
-        let folder = GuardedFolder::find(&self.project.root).context(failed)?;
-        let runs = folder.map(Runs::find).transpose().context(failed)?;
-        let is_other = |it: &Header| !it.is_job() || it.part_of.as_deref() != Some(order);
-        let running = runs.as_ref().and_then(|runs| runs.in_progress(is_other));
-        Ok(running.map(|(run, liveness)| (run.to_owned(), liveness)))
     }
 
     /// Marks a work order as ended that does not lock the state.

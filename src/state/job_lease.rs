@@ -55,6 +55,13 @@ impl Drop for JobLease {
     }
 }
 
+/// The result of an attempt to take a lease.
+#[derive(Debug)]
+pub enum LeaseAttempt {
+    Taken(JobLease),
+    Held(RunningJob),
+}
+
 /// Returns the job that an object in the store says is running.
 fn running(lease: &str, object: &StoredObject) -> Option<RunningJob> {
     let parsed: Option<Lease> = serde_json::from_slice(&object.bytes).ok();
@@ -76,11 +83,7 @@ impl Backend {
 
     /// Takes the lease of a job of a work order, by its position there. Fails if the store fails. Returns the running
     /// job if it has the lease.
-    pub fn take_lease(
-        self,
-        order: &str,
-        job: usize,
-    ) -> Result<Result<JobLease, RunningJob>, StoreError> {
+    pub fn take_lease(self, order: &str, job: usize) -> Result<LeaseAttempt, StoreError> {
         let name = format!("{LEASE_OF_JOB}{job}");
         let key = self.lease_key(order, &name);
         let lease = Lease {
@@ -95,7 +98,7 @@ impl Backend {
                 PutOutcome::Done(version) => break version,
                 PutOutcome::Refused(Some(found)) => {
                     if let Some(running) = running(&name, &found) {
-                        return Ok(Err(running));
+                        return Ok(LeaseAttempt::Held(running));
                     }
                     condition = PutCondition::Unchanged(found.version);
                 }
@@ -110,7 +113,7 @@ impl Backend {
             version,
         };
         let thread = thread::spawn(move || renewing.go(&stopped));
-        Ok(Ok(JobLease {
+        Ok(LeaseAttempt::Taken(JobLease {
             stop: Some(stop),
             thread: Some(thread),
         }))

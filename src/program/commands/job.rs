@@ -14,6 +14,7 @@ use orch::command::export::sha256_of;
 use orch::command::job::{self, SECRET, TurnProgress};
 use orch::command::load::KeptProject;
 use orch::command::order_followups::EndedOrder;
+use orch::command::running_jobs::await_others;
 use orch::error::ErrorKind;
 use orch::exit::{ExitStatus, is_success, worse};
 use orch::export::{OrderedJob, OrderedTask, OrderedTurn, WorkOrder};
@@ -23,6 +24,7 @@ use orch::project::host::host_variable;
 use orch::record::journal::{StackRecord, StackState};
 use orch::report::ShownRun;
 use orch::run::schedule::OnError;
+use orch::workspace::LocatedProject;
 
 use super::apply::PartOfFile;
 use super::command_line::Late;
@@ -30,9 +32,9 @@ use super::command_line::LateCli;
 use super::reports::{ReportArgs, Reports};
 use super::run::{CommandJobs, RunArgs};
 use super::runs::shown_in;
-use super::{Command, CommandContext, Reads, working_directory};
-use crate::program::console;
+use super::{Command, CommandContext, Reads, find_project, working_directory};
 use crate::program::error::{ProgramError, Result};
+use crate::program::{console, notices};
 
 /// Run one job of a work order
 ///
@@ -53,10 +55,10 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "FILE")]
     work_order: PathBuf,
 
-    /// How long to wait for the state lock, as in 10m
+    /// How long to wait for other runs and for the state lock, as in 10m
     ///
     /// Jobs of the same work order share the lock. They wait for other runs, and for an earlier run of the
-    /// same job.
+    /// same job and its commands.
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
 }
@@ -110,7 +112,14 @@ pub(crate) struct FinishArgs {
 pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     let order = read(chdir, &args.work_order)?;
     let found = job::find(&order, &args.id)?;
-    if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, args.lock_timeout)? {
+    // Before the gate, which then sees what those have done.
+    let lock_timeout = args.lock_timeout.map(|wait| {
+        let LocatedProject { root, .. } = find_project(chdir)?;
+        let left = await_others(&root, &notices::of(&root), &order, found, wait);
+        Ok::<_, ProgramError>(left)
+    });
+    let lock_timeout = lock_timeout.transpose()?;
+    if let Some(jobs) = plan_jobs(chdir, &args.work_order, &order, lock_timeout)? {
         return jobs.apply.with(|parts| {
             let part = jobs.part(Some(found));
             let status = parts.apply(&part)?;
@@ -119,7 +128,7 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
         });
     }
     let run = command_of(&args.work_order, &order)?;
-    let jobs = command_jobs(chdir, &run, &order, args.lock_timeout);
+    let jobs = command_jobs(chdir, &run, &order, lock_timeout);
     let status = jobs.run(found)?;
     jobs.complete()?;
     Ok(status)
@@ -411,9 +420,7 @@ fn finish_unrecorded(
         console::note("nothing marks the root of this project, so the engine has the results");
         return Ok(ExitStatus::Success);
     }
-    let wait = jobs.lock_timeout.unwrap_or_default();
-    context.check_jobs_ended(&order.run, wait)?;
-    context.check_leases(&order.run, wait)?;
+    context.check_jobs_ended(&order.run, jobs.lock_timeout.unwrap_or_default())?;
     context.end_order(&order.run)?;
     let followed = shown_status(jobs.follow(ended));
     let (run, reported) = match report(chdir, order, reports) {

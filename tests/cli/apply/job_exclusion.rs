@@ -1,6 +1,7 @@
 //! Jobs of a work order in one checkout: which of them run beside each other, and what they exclude.
 
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
@@ -150,7 +151,48 @@ fn job_is_refused_while_a_command_of_its_killed_run_lives() {
 }
 
 #[test]
-fn job_of_a_state_is_refused_while_a_command_of_its_killed_run_lives() {
+fn job_waits_for_an_earlier_run_of_it_and_its_commands() {
+    for is_killed in [true, false] {
+        let repository = project();
+        let run = job(&repository, "order.json", "/a");
+        let first = begin(&repository, &run, "a");
+        let first = if is_killed {
+            first.kill();
+            None
+        } else {
+            Some(first)
+        };
+        let timeout = |timeout: &str| format!("{run} --lock-timeout {timeout}");
+        let refused = fails(&repository, &timeout("1s"), 4, AGAIN);
+        assert!(refused.contains("waiting until run "), "{refused}");
+        let mut again = repository.command(&timeout("10m"));
+        again.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut again = again.spawn().unwrap();
+        let mut said = BufReader::new(again.stderr.take().unwrap()).lines();
+        let mut said = said.by_ref().map(Result::unwrap);
+        assert!(said.any(|line| line.contains("waiting until run ")));
+        // Jobs of other stacks need not wait.
+        let other = job(&repository, "order.json", "/c");
+        let other = done(&repository, &format!("{other} --lock-timeout 10m"));
+        assert!(!other.contains("waiting"), "{other}");
+        set(&repository, "go-a");
+        let rest: Vec<String> = said.collect();
+        assert!(ended(&mut again).success(), "{rest:?}");
+        let ran: &[&str] = match first {
+            None => &["a", "c", "a"],
+            Some(first) => {
+                assert_eq!(first.end().code(), 0);
+                let done = |line: &String| line.contains("nothing to do");
+                assert!(rest.iter().any(done), "{rest:?}");
+                &["a", "c"]
+            }
+        };
+        assert_eq!(log(&repository), ran);
+    }
+}
+
+#[test]
+fn job_of_a_state_is_refused_or_waits_while_a_command_of_its_killed_run_lives() {
     let repository = with_state(&[("/db", ""), ("/web", "")]);
     let waits = "exec > /dev/null 2>&1\ntouch $world/begun\nwhile [ -e $world/begun ]; do sleep 0.01; done\n";
     hook(&repository, "apply", "db", waits);
@@ -175,11 +217,13 @@ fn job_of_a_state_is_refused_while_a_command_of_its_killed_run_lives() {
     }
     assert_eq!(super::acts(&repository), [""; 0]);
     done(&repository, &job(&repository, "order.json", "/web"));
+    let mut waiting = repository.command(&format!("{run} --lock-timeout 10m"));
+    waiting.stdin(Stdio::null());
+    let waiting = Background::spawn(&repository, waiting);
+    waiting.wait_until_said("waiting until run ");
     hook(&repository, "apply", "db", "");
     fs::remove_file(begun).unwrap();
-    wait_until("the command has ended", || {
-        repository.orch(&run).code() == 0
-    });
+    assert_eq!(waiting.end().code(), 0);
     done(&repository, "finish --work-order order.json");
 }
 
