@@ -73,7 +73,7 @@ pub struct Export {
 impl Context {
     /// Exports a command in the selected stacks. No cycle touches them.
     pub fn export_command(
-        &self,
+        &mut self,
         options: &ExportOptions,
         command: &ExportedCommand,
         selection: &Selection,
@@ -84,6 +84,9 @@ impl Context {
         let is_followed = kind == Some(RecordKind::Apply)
             && !command.is_reverse
             && self.project.settings.policies.run != PolicyRun::Off;
+        if is_followed {
+            self.check_policies()?;
+        }
         let order = RunOrder::new(&self.graph, selection);
         let direction = if command.is_reverse {
             Direction::Reverse
@@ -145,6 +148,9 @@ impl Context {
             let problem = format!("the plan has the stack `{stack}`, which is not in the project");
             let hint = "check out the commit that was planned, or make a new plan";
             return Err(Error::refused(problem).hint(hint));
+        }
+        if !saved.policies.is_off {
+            self.check_policies()?;
         }
         let destroys = plan.operations.iter().any(|it| it.destroys);
         let document = if destroys && self.project.settings.state.is_some() {

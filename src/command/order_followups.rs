@@ -112,6 +112,20 @@ struct Unevaluated {
 }
 
 impl Context {
+    /// Refuses if the policies that follow the jobs of a work order cannot be loaded: only its last job needs them, after
+    /// everything was applied.
+    ///
+    /// # Errors
+    ///
+    /// Also if the policies cannot be read.
+    pub fn check_policies(&mut self) -> Result<()> {
+        let others = std::mem::take(&mut self.problems);
+        self.load_policies_of_stacks()?;
+        self.report()?;
+        self.problems = others;
+        Ok(())
+    }
+
     /// Returns the follow-ups of a work order whose jobs have ended; `None` if policies are off, or no job has begun.
     ///
     /// # Errors

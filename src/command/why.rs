@@ -153,9 +153,7 @@ impl Context {
         if self.project.policies.is_empty() {
             return Ok(starters);
         }
-        let policies = self.load_policies(|attached, position| {
-            attached.policies_of_stacks().contains(&position)
-        })?;
+        let policies = self.load_policies_of_stacks()?;
         if self.problems.has_errors() {
             self.notices
                 .warning("the policies that can start it are unknown: see `orch policy validate`");

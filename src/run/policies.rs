@@ -37,6 +37,11 @@ pub fn worker() -> Result<Worker> {
 }
 
 impl Context {
+    /// Loads the policies that are attached to stacks. Errors are added to the problems.
+    pub fn load_policies_of_stacks(&mut self) -> Result<LoadedPolicies> {
+        self.load_policies(|attached, position| attached.policies_of_stacks().contains(&position))
+    }
+
     /// Loads the wanted policies, by their position in the project. Errors are added to the problems.
     pub fn load_policies(
         &mut self,

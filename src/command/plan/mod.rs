@@ -56,9 +56,7 @@ impl Context {
         if self.project.policies.is_empty() {
             return Ok(None);
         }
-        let policies = self.load_policies(|attached, position| {
-            attached.policies_of_stacks().contains(&position)
-        })?;
+        let policies = self.load_policies_of_stacks()?;
         let is_any = !policies.attached.policies_of_stacks().is_empty();
         Ok(is_any.then_some(policies))
     }

@@ -165,9 +165,7 @@ impl PreparedRunPolicies {
         excluded: &BTreeSet<StackIndex>,
         resumed: Option<&EarlierWorkflow>,
     ) -> Result<Self> {
-        let policies = context.load_policies(|attached, position| {
-            attached.policies_of_stacks().contains(&position)
-        })?;
+        let policies = context.load_policies_of_stacks()?;
         if policies.attached.policies_of_stacks().is_empty() {
             context
                 .notices

@@ -129,6 +129,7 @@ pub(super) fn job(chdir: &[PathBuf], args: &JobArgs) -> Result<ExitStatus> {
     }
     let run = command_of(&args.work_order, &order)?;
     let jobs = command_jobs(chdir, &run, &order, lock_timeout);
+    jobs.check_policies()?;
     let status = jobs.run(found)?;
     jobs.complete()?;
     Ok(status)
@@ -259,6 +260,7 @@ pub(super) fn work(chdir: &[PathBuf], args: &WorkArgs) -> Result<ExitStatus> {
         )
         .hint("export jobs instead of workers, or add `--record` to `orch export`"));
     }
+    jobs.check_policies()?;
     let status = share(|_| jobs.look(recorded), |job| jobs.run(job));
     let completed = jobs.complete();
     let status = status?;

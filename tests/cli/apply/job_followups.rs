@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::followed::attach;
-use super::job_results::{KILL, age_records, export, machine, run_of, shared, shown};
+use super::job_results::{KILL, age_records, export, jobs_of, machine, run_of, shared, shown};
 use super::together::HeldUp;
 use super::{acts, declare, done, fails, hook, log, unhook, world};
 use crate::policies::resumed::kill_behind;
@@ -915,4 +915,32 @@ fn finish_fails_if_a_job_was_killed_before_it_asked_the_policies() {
     fails(&repository, FINISH, 1, unknown);
     fails(&repository, FINISH, 1, "follow-ups may be missing");
     assert_eq!(world(&repository, "web"), None);
+}
+
+/// Else only `orch finish` would notice, after everything was applied.
+#[test]
+fn export_and_jobs_are_refused_if_a_policy_cannot_be_loaded() {
+    let export = "export make -o jobs.mk --work-order order.json";
+    let command = "--match /db --record=apply --on-error continue -- sh ../script";
+    for flags in [command, &format!("--workers 2 {command}"), "saved"] {
+        let repository = shared();
+        // Each machine has to create the policy.
+        repository.write("/.gitignore", "*.rego\n");
+        followed(&repository);
+        done(&repository, "plan --match /db -o saved");
+        done(&repository, &format!("{export} {flags}"));
+        let second = machine(&repository, "second");
+        let run = match jobs_of(&repository).remove("/db") {
+            Some(job) => job,
+            None => "work --work-order order.json".to_owned(),
+        };
+        log(&repository);
+        let why = "the policy `next` cannot be loaded";
+        for command in [&run, &format!("{export} {flags}")] {
+            fails(&repository, &format!("{second} {command}"), 3, why);
+        }
+        assert_eq!(log(&repository), [""; 0]);
+        done(&repository, &run);
+        done(&repository, FINISH);
+    }
 }

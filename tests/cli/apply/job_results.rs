@@ -55,7 +55,7 @@ pub(super) fn export(repository: &Repository, flags: &str) -> BTreeMap<String, S
 }
 
 /// The command for the job of each stack in a work order.
-fn jobs_of(repository: &Repository) -> BTreeMap<String, String> {
+pub(super) fn jobs_of(repository: &Repository) -> BTreeMap<String, String> {
     let order: Value =
         serde_json::from_slice(&fs::read(repository.path("/order.json")).unwrap()).unwrap();
     let mut jobs = BTreeMap::new();

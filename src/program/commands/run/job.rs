@@ -42,6 +42,17 @@ impl CommandJobs<'_> {
         self.with(|context| Ok(context.records(&self.args.command, &settings)?))
     }
 
+    /// Refuses if `orch finish` could not load the policies.
+    pub(crate) fn check_policies(&self) -> Result<()> {
+        if self.order.policies.is_none() {
+            return Ok(());
+        }
+        self.with(|context| {
+            context.check_commit(self.order)?;
+            Ok(context.check_policies()?)
+        })
+    }
+
     /// Returns the state of each turn.
     pub(crate) fn progress(&self, recorded: Option<RecordKind>) -> Result<OrderProgress> {
         self.with(|context| Ok(context.progress(self.order, recorded)?))
