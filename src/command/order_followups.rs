@@ -187,7 +187,14 @@ impl Context {
         };
         workflow.earlier.unevaluated = turns;
         if let OrderedTask::Plan { .. } = order.task {
-            mark_unknown(&mut workflow, |turn| results.contains_key(turn));
+            let done = files.done();
+            mark_unknown(&mut workflow, |turn| {
+                if results.contains_key(&turn) {
+                    Some("its job ended before it asked the policies")
+                } else {
+                    done.contains_key(&turn).then_some("another run applied it")
+                }
+            });
         }
         if let Some((number, run)) = unmarked.as_ref().filter(|_| !is_left) {
             // Nothing takes the lock.
@@ -426,14 +433,14 @@ fn attempt_of(latest: &BTreeMap<usize, ResultName>, position: usize) -> u32 {
     latest.get(&position).map_or(0, |name| name.attempt)
 }
 
-/// Marks the changes of turns as unknown whose jobs have not asked the policies about them.
-fn mark_unknown(workflow: &mut EarlierWorkflow, is_of_job: impl Fn(&usize) -> bool) {
+/// Marks the changes of turns as unknown about which no job has asked the policies. `reason` returns why, by position.
+fn mark_unknown(workflow: &mut EarlierWorkflow, reason: impl Fn(usize) -> Option<&'static str>) {
     let earlier = &mut workflow.earlier;
-    for &position in earlier.unevaluated.iter().filter(|it| is_of_job(it)) {
+    for &position in &earlier.unevaluated {
         let turn = &mut earlier.turns[position];
-        if turn.answers.is_none() {
-            let why = "its changes are unknown, because its job ended before it asked the policies";
-            turn.facts.unknown = Some(why.to_owned());
+        if let Some(reason) = reason(position).filter(|_| turn.answers.is_none()) {
+            let why = format!("its changes are unknown, because {reason}");
+            turn.facts.unknown = Some(why);
         }
     }
 }

@@ -104,6 +104,11 @@ impl Context {
         if let Some(document) = document {
             add_recorded(&mut facts, document, &order, &results);
         }
+        let known = facts.open.iter().map(|it| it.turn);
+        let known = known.chain(facts.unsent.iter().map(|it| it.turn));
+        let mut done = files.done();
+        known.for_each(|turn| _ = done.remove(&turn));
+        results.extend(read(done.into_values().collect())?);
         local
             .write(&order, results, answers, &facts)
             .map_err(Error::external)?;

@@ -20,6 +20,7 @@ const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 const RESULT: &str = ".result";
 const STARTED: &str = ".started";
 const EVALUATED: &str = ".evaluated";
+const DONE: &str = ".done";
 
 /// How the names of copies of runs begin.
 const RUN: &str = "run.";
@@ -108,6 +109,17 @@ impl ResultFiles {
             .filter(|file| file.starts_with(LEASE_OF_JOB))
             .cloned()
             .collect()
+    }
+
+    /// Returns the files of the turns that other runs had done, each with its turn, unless a job has run it since.
+    pub fn done(&self) -> BTreeMap<usize, String> {
+        let mut names = self.named(DONE);
+        let latest = self.latest();
+        names.retain(|it| {
+            !latest.results.contains_key(&it.turn) && !latest.begun.contains_key(&it.turn)
+        });
+        let names = names.into_iter();
+        names.map(|name| (name.turn, name.with(DONE))).collect()
     }
 
     /// Returns the ids of the runs that copies exist of, each with its file.
@@ -268,6 +280,13 @@ impl Backend {
     /// Puts the answers of policies to a result.
     pub fn put_answers(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<(), StoreError> {
         let key = format!("{}{}", self.results_prefix(run), name.with(EVALUATED));
+        self.put_new(&key, bytes).map(drop)
+    }
+
+    /// Puts the result of a turn that another run had done before the jobs of the order, if it has none.
+    pub fn put_done(&self, run: &str, turn: usize, bytes: &[u8]) -> Result<(), StoreError> {
+        let name = ResultName { turn, attempt: 0 };
+        let key = format!("{}{}", self.results_prefix(run), name.with(DONE));
         self.put_new(&key, bytes).map(drop)
     }
 

@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use super::Apply;
 use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
 use super::verified::{LoadedProject, VerifiedPlan};
 use crate::change::EntryIndex;
-use crate::context::{Context, from_read};
-use crate::error::Result;
+use crate::context::{Context, from_read, from_store};
+use crate::error::{ErrorContext as _, Result};
 use crate::exit::ExitStatus;
 use crate::export::WorkOrder;
 use crate::path::StackPath;
 use crate::plan::planner::EndedOutput;
-use crate::plan::stale::{DoneOperations, has_attempted};
+use crate::plan::stale::{DoneOperations, OperationKey, has_attempted};
 use crate::record::journal::remove_run;
 use crate::run::results::OrderResults;
 use crate::run::started::EndedRun;
-use crate::state::document::{Lock, OrderJob};
+use crate::state::document::{Document, Lock, OrderJob};
 
 /// The operations of a part, as the state has them.
 struct Glance {
@@ -44,6 +46,50 @@ fn alive(verified: &mut VerifiedPlan, running: BTreeMap<String, Lock>) -> Result
         }
     }
     Ok(alive)
+}
+
+/// Sends to the store which operations of a part are done, but not by jobs of the work order.
+fn send_done(part: &PlanPart, document: &Document, verified: &VerifiedPlan) -> Result<()> {
+    let stacks = &verified.context.project.stacks;
+    let pairs = EntryIndex::new(stacks, document);
+    let PlanPart { outline, .. } = part;
+    let own = part.operations.iter().map(|(operation, _)| operation);
+    let all = part.jobs.values().flatten().filter(|_| part.records);
+    let done = own.chain(all);
+    let done = done.filter(|it| verified.progress.done.contains(it));
+    let done = done.filter_map(|(path, key)| {
+        let entry = stacks.find(path).and_then(|stack| pairs.key(stack));
+        let entry = document.stacks.get(entry.unwrap_or(path.as_str()));
+        let last = entry.and_then(|entry| entry.last.as_ref());
+        let by = last.and_then(|last| last.order.as_ref().or(last.run.as_ref()));
+        if by == Some(&outline.run) {
+            return None;
+        }
+        let destroys = *key == OperationKey::Destroy;
+        let mut turns = outline.turns.iter();
+        let turn = turns.position(|it| it.stack == path.as_str() && it.destroys == destroys);
+        Some((turn?, by))
+    });
+    let done: Vec<_> = done.collect();
+    if done.is_empty() {
+        return Ok(());
+    }
+    let Some(store) = verified.context.results_store()? else {
+        return Ok(());
+    };
+    // A destroyed stack has no entry: then the results show whether a job has done it.
+    let files = store.result_files(&outline.run).map_err(from_store)?;
+    let (known, marked) = (files.latest(), files.done());
+    for (turn, by) in done {
+        if known.results.contains_key(&turn) || marked.contains_key(&turn) {
+            continue;
+        }
+        let result = outline.done(turn, by.map(String::as_str), Timestamp::now());
+        let bytes = result.to_bytes().context("failed to write a result")?;
+        let put = store.put_done(&outline.run, turn, &bytes);
+        put.map_err(from_store)?;
+    }
+    Ok(())
 }
 
 /// Removes the run of a job whose results are in the store.
@@ -169,6 +215,7 @@ impl Apply<'_> {
         let left = all.filter(|it| !verified.progress.done.contains(it));
         let left = left.map(|(path, _)| (path.clone(), has_failed(path)));
         let left = left.collect();
+        self.send_done(&verified);
         self.end(verified);
         Ok(left)
     }
@@ -179,6 +226,19 @@ impl Apply<'_> {
         Ok(of_part.transpose()?.flatten())
     }
 
+    /// Sends which operations of the part other runs had done; those of all jobs after a worker, or for `orch finish`.
+    fn send_done(&self, verified: &VerifiedPlan) {
+        let Some((part, document)) = self.part.zip(verified.document.as_ref()) else {
+            return;
+        };
+        if let Err(error) = send_done(part, document, verified) {
+            let why = error.message();
+            self.notices.warning(&format!(
+                "reports will lack stacks that were already done: {why}"
+            ));
+        }
+    }
+
     pub(super) fn ended(&self, verified: VerifiedPlan, status: ExitStatus) -> ExitStatus {
         let status = self.after_gate(&verified, status);
         self.end(verified);
@@ -187,6 +247,7 @@ impl Apply<'_> {
 
     /// Returns the exit status of a job, and reports the stacks that the gate has skipped.
     pub(super) fn after_gate(&self, verified: &VerifiedPlan, status: ExitStatus) -> ExitStatus {
+        self.send_done(verified);
         let skipped = verified.part.iter().flat_map(|part| &part.skipped);
         let mut status = status;
         for (stack, reason) in skipped {

@@ -284,6 +284,12 @@ pub enum CauseRecord {
     Rejected,
     StateLost,
     Stuck,
+    /// It succeeded because another run had done it before.
+    Done {
+        /// That run, or its work order, if known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<String>,
+    },
     #[serde(untagged)]
     Other(Value),
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::result::{ResultError, TurnResult, check_format};
 use crate::record::journal::{
-    EndedTurnRecord, Event, FORMAT, Header, JournalEntry, OutcomeRecord, PoliciesRecord,
+    CauseRecord, EndedTurnRecord, Event, FORMAT, Header, JournalEntry, OutcomeRecord,
+    PoliciesRecord,
 };
 
 /// The turns of a work order and their constraints.
@@ -93,6 +94,29 @@ impl OrderOutline {
             run: run.to_owned(),
             turn,
             lines: events.map(line).into(),
+            logs: Vec::new(),
+        }
+    }
+
+    /// Returns the result of a turn that another run had done before any job of the order.
+    pub fn done(&self, turn: usize, by: Option<&str>, at: Timestamp) -> TurnResult {
+        let ended = EndedTurnRecord {
+            stack: self.turns[turn].stack.clone(),
+            outcome: OutcomeRecord::Succeeded,
+            failure: None,
+            cause: Some(CauseRecord::Done {
+                run: by.map(str::to_owned),
+            }),
+            elapsed_ms: 0,
+            attempts: 0,
+            changes: None,
+        };
+        let mut line = JournalEntry::new(at, Event::Ended(ended));
+        line.turn = Some(self.numbers()[turn]).filter(|number| *number > 1);
+        TurnResult {
+            run: by.unwrap_or_default().to_owned(),
+            turn,
+            lines: vec![line],
             logs: Vec::new(),
         }
     }

@@ -46,7 +46,7 @@ impl<'a> ShownStack<'a> {
         self.ended()?.changes.as_ref()
     }
 
-    /// Returns why it did not succeed, if so, as a clause without control characters.
+    /// Returns why it did not succeed, or did not run, if so, as a clause without control characters.
     pub(in crate::report) fn cause(self) -> Option<String> {
         let state = self.run.state;
         Some(match &self.record.state {
@@ -67,7 +67,9 @@ impl<'a> ShownStack<'a> {
                     _ => format!("orch was killed while its command ran{nth}"),
                 }
             }
-            StackState::Ended(ended) if ended.outcome == OutcomeRecord::Succeeded => return None,
+            StackState::Ended(ended) if ended.outcome == OutcomeRecord::Succeeded => {
+                return how_ended(ended);
+            }
             StackState::Ended(ended) if ended.outcome == OutcomeRecord::Unconfirmed => {
                 "its changes wait for approval".to_owned()
             }
@@ -144,7 +146,7 @@ impl<'a> ShownStack<'a> {
     }
 }
 
-/// Returns why a stack that has ended did not succeed, if recorded.
+/// Returns why a stack that has ended did not succeed, or did not run, if recorded.
 pub(in crate::report) fn how_ended(ended: &EndedTurnRecord) -> Option<String> {
     if let Some(failure) = &ended.failure {
         let elapsed = Duration::from_millis(ended.elapsed_ms);
@@ -167,6 +169,8 @@ pub(in crate::report) fn how_ended(ended: &EndedTurnRecord) -> Option<String> {
         CauseRecord::Rejected => REJECTED.to_owned(),
         CauseRecord::StateLost => STATE_LOST.to_owned(),
         CauseRecord::Stuck => "nothing ran before it, and it could not start".to_owned(),
+        CauseRecord::Done { run: Some(run) } => format!("already done by run {}", printable(run)),
+        CauseRecord::Done { run: None } => "already done".to_owned(),
         CauseRecord::Other(cause) => match cause["kind"].as_str() {
             Some(kind) => format!("`{}`, which this orch does not know", printable(kind)),
             None => "for a reason that this orch does not know".to_owned(),

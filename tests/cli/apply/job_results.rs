@@ -286,6 +286,42 @@ fn runs_count_the_attempts_of_a_job_that_is_run_again() {
 }
 
 #[test]
+fn runs_show_stacks_that_an_earlier_work_order_has_applied() {
+    for flags in ["saved --on-error skip-dependents", "saved --workers 1"] {
+        let repository = shared();
+        let finish = "finish --work-order order.json";
+        done(&repository, "plan -o saved");
+        let jobs = export(&repository, "saved");
+        done(&repository, &jobs["/cache"]);
+        done(&repository, &jobs["/db"]);
+        fails(&repository, finish, 1, "3 of 5 stacks not done");
+        let earlier = run_of(&repository);
+        let jobs = export(&repository, flags);
+        if jobs.is_empty() {
+            done(&repository, "work --work-order order.json");
+        }
+        for job in ["/cache", "/db", "/app", "/web"].map(|it| jobs.get(it)) {
+            job.map(|job| done(&repository, job));
+        }
+        let second = machine(&repository, "second");
+        let run = shown(&repository, &second, "last");
+        assert_eq!(run["state"], "succeeded", "{flags}: {run}");
+        assert_eq!(run["counts"], json!([5, 0, 0, 0]), "{flags}: {run}");
+        let report = "--report ../report.md";
+        done(&repository, &format!("{second} {finish} {report}"));
+        let report = fs::read_to_string(repository.outside().join("report.md")).unwrap();
+        for text in [report, done(&repository, "runs show last")] {
+            let line = format!("already done by run {earlier}");
+            assert_eq!(text.matches(&line).count(), 2, "{flags}: {text}");
+        }
+        // Its own machine has stopped in the middle.
+        let run = shown(&repository, "", &earlier);
+        assert_eq!(run["state"], "failed", "{run}");
+        assert_eq!(run["counts"], json!([2, 0, 0, 0]), "{run}");
+    }
+}
+
+#[test]
 fn workers_on_two_machines_make_one_run() {
     let repository = shared();
     done(&repository, "plan -o saved");
