@@ -10,11 +10,11 @@ use crate::error::{Error, ErrorContext as _, Result};
 use crate::folder::GuardedFolder;
 use crate::record::journal::{Header, OutcomeRecord, RunStatus, Runs};
 use crate::record::results::{
-    LocalResults, MergeFacts, OpenTurn, OrderOutline, RunCopy, StoredOrder, TurnResult,
+    LocalResults, MergeFacts, OrderOutline, RunCopy, StoredOrder, TurnResult,
 };
 use crate::state::backend::Backend;
 use crate::state::document::{Attempt, AttemptOutcome, Document, INTERRUPTED, Intent, RunAction};
-use crate::state::results::ResultFiles;
+use crate::state::results::{ResultFiles, ResultName};
 
 impl Context {
     /// Brings the runs of work orders to this machine: all, or those whose id begins or ends with a text.
@@ -85,8 +85,7 @@ impl Context {
                 None => files.has_end(),
             },
             is_evaluated: files.has_open_claim(),
-            open: begun(&files, &order),
-            unsent: Vec::new(),
+            latest: begun(&files, &order),
         };
         let folder = GuardedFolder::create(&self.project.root).map_err(Error::external)?;
         let local = LocalResults::open(folder, run).map_err(Error::external)?;
@@ -97,6 +96,7 @@ impl Context {
             results.retain(|(name, _)| !outdated.contains(name));
             files.leave_out(&outdated);
         }
+        add_killed(&files, &order, &mut results);
         let answers = match order.outline.policies {
             Some(_) => read(files.answers())?,
             None => Vec::new(),
@@ -104,10 +104,10 @@ impl Context {
         if let Some(document) = document {
             add_recorded(&mut facts, document, &order, &results);
         }
-        let known = facts.open.iter().map(|it| it.turn);
-        let known = known.chain(facts.unsent.iter().map(|it| it.turn));
         let mut done = files.done();
-        known.for_each(|turn| _ = done.remove(&turn));
+        for latest in &facts.latest {
+            done.remove(&latest.turn);
+        }
         results.extend(read(done.into_values().collect())?);
         local
             .write(&order, results, answers, &facts)
@@ -186,16 +186,28 @@ fn read(
     Ok(all.filter(|(_, it)| it.turn < n_turns).collect())
 }
 
-/// Returns the turns whose latest attempt has begun and has no result.
-fn begun(files: &ResultFiles, order: &StoredOrder) -> Vec<OpenTurn> {
-    let begun = files.latest().begun.into_iter();
-    let begun = begun.filter(|(turn, _)| *turn < order.outline.turns.len());
-    let open = begun.map(|(turn, start)| OpenTurn {
-        turn,
-        since: Timestamp::from_second(i64::from(start.attempt))
-            .expect("every u32 of seconds is a timestamp"),
-    });
-    open.collect()
+/// Returns the attempts that have begun after all results of their turns.
+fn begun(files: &ResultFiles, order: &StoredOrder) -> Vec<TurnResult> {
+    let begun = files.latest().begun.into_values();
+    begun.filter_map(|name| attempt(order, name)).collect()
+}
+
+/// Returns an attempt of which only the mark of its beginning is in the store.
+fn attempt(order: &StoredOrder, ResultName { turn, attempt }: ResultName) -> Option<TurnResult> {
+    let since = Timestamp::from_second(i64::from(attempt));
+    let since = since.expect("every u32 of seconds is a timestamp");
+    let is_known = turn < order.outline.turns.len();
+    is_known.then(|| order.outline.begun("", turn, since))
+}
+
+/// Adds the attempts of killed jobs that later ones have replaced, and removes those that have ended after all.
+fn add_killed(files: &ResultFiles, order: &StoredOrder, results: &mut Vec<(String, TurnResult)>) {
+    let ended = results.iter().filter(|(_, it)| it.has_ended());
+    let ended: HashSet<_> = ended.map(|(_, it)| (it.turn, it.run.clone())).collect();
+    results.retain(|(_, it)| it.has_ended() || !ended.contains(&(it.turn, it.run.clone())));
+    let killed = files.killed().into_iter();
+    results.extend(killed.filter_map(|(file, name)| Some((file, attempt(order, name)?))));
+    results.sort_by_key(|(file, _)| ResultName::of(file));
 }
 
 /// Returns the files of results that the state contradicts: a job sent them after it had lost the lock.
@@ -224,7 +236,8 @@ fn outdated(
         };
         let is_of_last = result.run == of_last;
         let is_later = has_seen.contains(&result.turn) && begun != Some(&*result.run);
-        if is_of_last && !has_end || !is_of_last && is_later {
+        let is_late = !has_end && result.has_ended();
+        if is_of_last && is_late || !is_of_last && is_later {
             found.insert(name.clone());
         }
         if is_of_last {
@@ -260,16 +273,16 @@ fn add_recorded(
             continue;
         };
         match recorded.outcome {
-            None if facts.open.iter().all(|open| open.turn != turn) => facts.open.push(OpenTurn {
-                turn,
-                since: recorded.at,
-            }),
-            None => {}
+            None if facts.latest.iter().any(|it| it.turn == turn) => {}
+            None => {
+                let begun = order.outline.begun(recorded.run, turn, recorded.at);
+                facts.latest.push(begun);
+            }
             Some(outcome) => {
-                facts.open.retain(|open| open.turn != turn);
+                facts.latest.retain(|it| it.turn != turn);
                 let ended = (outcome, recorded.at);
                 let result = order.outline.unsent(recorded.run, turn, ended);
-                facts.unsent.push(result);
+                facts.latest.push(result);
             }
         }
     }

@@ -24,6 +24,7 @@ use crate::run::event_stream::EventStream;
 use crate::run::journaled;
 use crate::run::results::{ResultSender, UnsentResult};
 use crate::source::Sources;
+use crate::state::document::Entry;
 
 /// How many stacks a message names.
 const MAX_NAMED: usize = 5;
@@ -159,6 +160,13 @@ impl Recording {
     /// Also sends the lines of the journal to others, from now on.
     pub fn follow(&mut self, followers: Followers) {
         self.followers = followers;
+    }
+
+    /// Notes the entry of a stack before its turn, given as the stack and whether the turn destroys it.
+    pub(super) fn note_earlier(&mut self, turn: (&str, bool), earlier: &Entry) {
+        if let Some(results) = &mut self.followers.results {
+            results.note_earlier(turn, earlier);
+        }
     }
 
     pub fn event(&mut self, event: &RunEvent) -> Vec<io::Error> {

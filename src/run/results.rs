@@ -17,6 +17,7 @@ use crate::run::event::{RunEvent, Turns};
 use crate::run::turn::{Operation, TurnIndex};
 use crate::state::backend::Backend;
 use crate::state::clock::{Clock as _, SystemClock};
+use crate::state::document::{Entry, RunAction};
 use crate::state::results::ResultName;
 use crate::state::store::{RETRY_TIMEOUT, StoreError};
 
@@ -59,6 +60,8 @@ pub(super) struct ResultSender {
     attempts: HashMap<usize, u32>,
     /// The header of the job, until its first turn starts.
     header: Option<Box<Header>>,
+    /// Attempts of killed jobs that no other object in the store shows.
+    killed: Vec<TurnResult>,
 }
 
 enum Message {
@@ -95,7 +98,22 @@ impl ResultSender {
             marks,
             attempts: HashMap::new(),
             header: Some(Box::new(header.clone())),
+            killed: Vec::new(),
         })
+    }
+
+    /// Notes the entry of a stack before a turn of the job. The state forgets an attempt of a killed job with the next
+    /// one.
+    pub(super) fn note_earlier(&mut self, (stack, destroys): (&str, bool), earlier: &Entry) {
+        let cut_off = earlier.cut_off_of(&self.outline.run);
+        // Otherwise, the mark of its beginning shows it.
+        let Some((run, action, since)) = cut_off.filter(|_| self.marks.is_none()) else {
+            return;
+        };
+        let of_action = self.lines.position((stack, *action == RunAction::Destroy));
+        let turn = of_action.or_else(|| self.lines.position((stack, destroys)));
+        self.killed
+            .extend(turn.map(|turn| self.outline.begun(run, turn, since)));
     }
 
     fn send(&self, message: Message) {
@@ -108,6 +126,9 @@ impl ResultSender {
             && let Some(header) = self.header.take()
         {
             self.send(Message::Begun(header));
+            for killed in std::mem::take(&mut self.killed) {
+                self.send(Message::Ended(killed, 1));
+            }
         }
         let turn = turn_of(event);
         let of_job = turn.map_or(0, |turn| turn.get() + 1);

@@ -187,9 +187,15 @@ impl StartedRun {
     ) -> io::Result<Self> {
         let writer = start(plan.reports(&self.inbox))?;
         for (number, turn) in self.execution.turns.iter_mut().enumerate() {
-            if let Some(record) = plan.record(number)
-                && turn.operation == Operation::Run
-            {
+            let Some(record) = plan.record(number) else {
+                continue;
+            };
+            if let Some(earlier) = &record.earlier {
+                let destroys = turn.operation == Operation::Destroy;
+                self.recording
+                    .note_earlier((turn.stack.as_str(), destroys), earlier);
+            }
+            if turn.operation == Operation::Run {
                 turn.steps = confirmed(&turn.steps, record.command_position);
             }
         }

@@ -389,6 +389,23 @@ impl Entry {
         }
     }
 
+    /// Returns the last attempt if it was part of a work order and has no known end: its run, what it did, and when that
+    /// run began it or was interrupted.
+    pub fn cut_off_of(&self, order: &str) -> Option<(&str, &RunAction, Timestamp)> {
+        match (&self.intent, &self.last) {
+            (Some(intent), _) if intent.order.as_deref() == Some(order) => {
+                Some((&intent.run, &intent.action, intent.since))
+            }
+            (None, Some(last))
+                if last.failure.as_deref() == Some(INTERRUPTED)
+                    && last.order.as_deref() == Some(order) =>
+            {
+                Some((last.run.as_deref()?, &last.action, last.at))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether the effect of its last attempt is unknown.
     pub(super) fn is_unknown(&self) -> bool {
         let last = self.last.as_ref().filter(|_| self.intent.is_none());

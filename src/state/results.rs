@@ -54,6 +54,12 @@ impl ResultName {
         format!("{:05}.{}{ending}", self.turn, self.attempt)
     }
 
+    /// Returns the name in that of a file, whatever it has.
+    pub fn of(file: &str) -> Option<Self> {
+        let (name, _) = file.rsplit_once('.')?;
+        Self::parse(name, "")
+    }
+
     fn parse(name: &str, ending: &str) -> Option<Self> {
         let (turn, attempt) = name.strip_suffix(ending)?.split_once('.')?;
         Some(ResultName {
@@ -91,6 +97,16 @@ impl ResultFiles {
             .into_iter()
             .map(ResultName::file)
             .collect()
+    }
+
+    /// Returns the files of attempts that began before the latest ones and have no result, each with its name: they were
+    /// killed.
+    pub fn killed(&self) -> Vec<(String, ResultName)> {
+        let (results, begun) = (self.named(RESULT), self.latest().begun);
+        let mut names = self.named(STARTED);
+        names.retain(|it| results.binary_search(it).is_err() && begun.get(&it.turn) != Some(it));
+        let names = names.into_iter();
+        names.map(|name| (name.with(STARTED), name)).collect()
     }
 
     /// Returns the files with the answers of policies to the latest results.

@@ -80,7 +80,7 @@ impl LocalResults {
                 result.lines.extend(answers.lines);
             }
         }
-        results.extend(facts.unsent.iter().cloned());
+        results.extend(facts.latest.iter().cloned());
         let lines = merged(order, &mut results, facts);
         let logs = Logs::new(self.folder.make_directory(&format!("{}/logs", self.path))?);
         for result in &results {

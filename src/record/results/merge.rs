@@ -17,18 +17,8 @@ pub struct MergeFacts {
     pub has_ended: bool,
     /// Whether a run may still be evaluating the results.
     pub is_evaluated: bool,
-    /// The turns that jobs have begun.
-    pub open: Vec<OpenTurn>,
-    /// What the state knows of turns whose results were not sent.
-    pub unsent: Vec<TurnResult>,
-}
-
-/// An attempt at a turn that has begun, and that has no result yet.
-#[derive(Debug)]
-pub struct OpenTurn {
-    /// The position of the turn in the work order.
-    pub turn: usize,
-    pub since: Timestamp,
+    /// The latest attempts without results: those that have begun, and what the state knows of others.
+    pub latest: Vec<TurnResult>,
 }
 
 /// Returns the lines of the journal of the whole run, without its header. The results are in the order of their turns
@@ -41,13 +31,11 @@ pub fn merged(
     count_through(results);
     let mut lines = in_sequence(results);
     let known: BTreeSet<usize> = results.iter().map(|result| result.turn).collect();
-    lines.extend(facts.open.iter().map(|open| started(order, results, open)));
-    let is_left = |turn: &usize| !known.contains(turn);
-    let is_whole = !(0..order.outline.turns.len()).any(|turn| is_left(&turn));
+    let ended = results.iter().filter(|result| result.has_ended());
+    let ended: BTreeSet<usize> = ended.map(|result| result.turn).collect();
+    let is_whole = ended.len() == order.outline.turns.len();
     if (is_whole || facts.has_ended) && !facts.is_evaluated {
         let at = lines.last().map_or(order.header.at, |line| line.at);
-        let open = facts.open.iter().map(|open| open.turn);
-        let known = known.into_iter().chain(open).collect();
         let ended = ended_without_start(order, results, &known);
         lines.extend(ended.into_iter().map(|mut line| {
             line.at = at;
@@ -74,25 +62,6 @@ fn in_sequence(results: &[TurnResult]) -> Vec<JournalEntry> {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Returns the line that a further attempt at a turn has begun.
-fn started(order: &StoredOrder, results: &[TurnResult], open: &OpenTurn) -> JournalEntry {
-    let turn = open.turn;
-    let ends = results.iter().filter(|result| result.turn == turn);
-    let ends = ends.flat_map(|result| &result.lines);
-    let attempts = ends.filter_map(|line| match &line.event {
-        Event::Ended(ended) => Some(ended.attempts),
-        _ => None,
-    });
-    let started = Event::Started {
-        stack: order.outline.turns[turn].stack.clone(),
-        attempt: attempts.max().unwrap_or_default() + 1,
-    };
-    let mut line = JournalEntry::new(open.since, started);
-    let number = order.outline.numbers()[turn];
-    line.turn = Some(number).filter(|number| *number > 1);
-    line
-}
-
 /// Numbers the attempts of each turn through all its results.
 fn count_through(results: &mut [TurnResult]) {
     let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
@@ -103,6 +72,7 @@ fn count_through(results: &mut [TurnResult]) {
             match &mut line.event {
                 Event::Started { attempt, .. } | Event::Retrying { attempt, .. } => {
                     *attempt += before;
+                    *count = *attempt;
                 }
                 Event::Ended(ended) => {
                     ended.attempts += before;

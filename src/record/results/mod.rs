@@ -16,7 +16,7 @@ mod run_copy;
 pub use self::claim::{ClaimEnd, ResultClaim};
 pub use self::collect::ResultLines;
 pub use self::local::LocalResults;
-pub use self::merge::{MergeFacts, OpenTurn, merged};
+pub use self::merge::{MergeFacts, merged};
 pub use self::order::{OrderOutline, OutlinedTurn, StoredOrder};
 pub use self::result::{AttemptLog, ResultError, TurnResult};
 pub use self::run_copy::RunCopy;

@@ -65,7 +65,6 @@ impl OrderOutline {
         (outcome, at): (OutcomeRecord, Timestamp),
     ) -> TurnResult {
         let stack = &self.turns[turn].stack;
-        let number = Some(self.numbers()[turn]).filter(|number| *number > 1);
         let events = [
             Event::Started {
                 stack: stack.clone(),
@@ -85,22 +84,21 @@ impl OrderOutline {
                 changes: None,
             }),
         ];
-        let line = |event| {
-            let mut line = JournalEntry::new(at, event);
-            line.turn = number;
-            line
+        self.result(run, turn, events, at)
+    }
+
+    /// Returns an attempt at a turn of which only the beginning is known: it runs, or was killed.
+    pub fn begun(&self, run: &str, turn: usize, since: Timestamp) -> TurnResult {
+        let started = Event::Started {
+            stack: self.turns[turn].stack.clone(),
+            attempt: 1,
         };
-        TurnResult {
-            run: run.to_owned(),
-            turn,
-            lines: events.map(line).into(),
-            logs: Vec::new(),
-        }
+        self.result(run, turn, [started], since)
     }
 
     /// Returns the result of a turn that another run had done before any job of the order.
     pub fn done(&self, turn: usize, by: Option<&str>, at: Timestamp) -> TurnResult {
-        let ended = EndedTurnRecord {
+        let ended = Event::Ended(EndedTurnRecord {
             stack: self.turns[turn].stack.clone(),
             outcome: OutcomeRecord::Succeeded,
             failure: None,
@@ -110,13 +108,26 @@ impl OrderOutline {
             elapsed_ms: 0,
             attempts: 0,
             changes: None,
-        };
-        let mut line = JournalEntry::new(at, Event::Ended(ended));
-        line.turn = Some(self.numbers()[turn]).filter(|number| *number > 1);
+        });
+        self.result(by.unwrap_or_default(), turn, [ended], at)
+    }
+
+    fn result(
+        &self,
+        run: &str,
+        turn: usize,
+        events: impl IntoIterator<Item = Event>,
+        at: Timestamp,
+    ) -> TurnResult {
+        let number = Some(self.numbers()[turn]).filter(|number| *number > 1);
+        let lines = events.into_iter().map(|event| JournalEntry {
+            turn: number,
+            ..JournalEntry::new(at, event)
+        });
         TurnResult {
-            run: by.unwrap_or_default().to_owned(),
+            run: run.to_owned(),
             turn,
-            lines: vec![line],
+            lines: lines.collect(),
             logs: Vec::new(),
         }
     }

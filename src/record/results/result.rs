@@ -85,6 +85,12 @@ impl TurnResult {
             .any(|outcome| *outcome == OutcomeRecord::Succeeded)
     }
 
+    /// Returns whether it has the end of the turn. Of a killed attempt, only its beginning is known.
+    pub fn has_ended(&self) -> bool {
+        let mut lines = self.lines.iter();
+        lines.any(|line| matches!(line.event, Event::Ended(_)))
+    }
+
     /// # Errors
     ///
     /// If a line cannot be written.

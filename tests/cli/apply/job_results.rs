@@ -409,9 +409,11 @@ fn age(folder: &Path) {
 #[test]
 fn runs_show_a_killed_stack_after_the_lock_is_free() {
     let repository = shared();
-    hook(&repository, "apply", "web", KILL);
+    hook(&repository, "apply", "web", "exit 1\n");
     done(&repository, "plan -o saved");
     let jobs = export(&repository, "saved");
+    fails(&repository, &jobs["/web"], 1, "");
+    hook(&repository, "apply", "web", KILL);
     let killed = repository.command(&jobs["/web"]).output().unwrap();
     assert_eq!(killed.status.code(), None);
     age_records(&repository);
@@ -430,8 +432,16 @@ fn runs_show_a_killed_stack_after_the_lock_is_free() {
     }
     unhook(&repository, "apply", "web");
     done(&repository, &jobs["/web"]);
-    let run = shown(&repository, "", &run_of(&repository));
-    assert_eq!(run["stacks"]["/web"][0][0], "succeeded", "{run}");
+    let failed = json!({"kind": "exited", "status": 1});
+    let attempts = json!([[1, failed], [2, null], [3, null]]);
+    for machine in ["", &machine(&repository, "third")] {
+        let run = shown(&repository, machine, &run_of(&repository));
+        assert_eq!(run["stacks"]["/web"][0][0], "succeeded", "{run}");
+        assert_eq!(run["stacks"]["/web"][1], attempts, "{run}");
+        let text = done(&repository, &format!("{machine} runs show last"));
+        let line = "attempt 2: its end was not recorded";
+        assert!(text.contains(line), "{text}");
+    }
 }
 
 #[test]
@@ -532,6 +542,9 @@ fn runs_show_a_killed_stack_of_a_command_in_a_bucket() {
     orch(&jobs["/db"]);
     let run = shown();
     assert_eq!(run["succeeded"], 1, "{run}");
+    let attempts = run["stacks"][1]["history"].as_array().unwrap().iter();
+    let ends: Vec<bool> = attempts.map(|it| it["elapsed_ms"].is_u64()).collect();
+    assert_eq!(ends, [false, true], "{run}");
 }
 
 /// The state is the truth about what was applied, whether or not its result was sent.
