@@ -565,11 +565,9 @@ impl Director for ApplyDirector<'_, '_> {
             self.used_outputs.set(here, findings.outputs.as_ref());
         }
         findings.effect = turn.effect();
-        // An earlier attempt may have done what the tool no longer finds.
-        let was_updated = stack.may_have_changed && ending.outcome == Outcome::Succeeded;
-        if findings.effect == Effect::Updated || was_updated && !is_read {
-            self.updated.add(here, findings.outputs.clone());
-        }
+        let has_succeeded = ending.outcome == Outcome::Succeeded && !is_read;
+        let attempted = stack.attempted.filter(|_| has_succeeded);
+        self.updated.follow(here, &findings, attempted);
         if turn.operation == Operation::Apply {
             self.updated.sees_all(here);
             if ending.outcome == Outcome::Succeeded {

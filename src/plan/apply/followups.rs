@@ -108,7 +108,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             outputs_before: None,
             used: None,
             outputs: None,
-            may_have_changed: false,
+            attempted: None,
             recorded: known.recorded.clone(),
             is_recorded: true,
             checks: TurnChecks {

@@ -68,8 +68,8 @@ pub struct ApplyStack<'p> {
     /// Its outputs if nothing is done, if known.
     pub outputs: Option<Outputs>,
     pub recorded: Option<BTreeMap<String, String>>,
-    /// Whether an earlier attempt did not succeed, and may have updated it.
-    pub may_have_changed: bool,
+    /// The serial of an earlier attempt that may have updated it without succeeding.
+    pub attempted: Option<u64>,
     /// The outputs that it was applied with, if they are known.
     pub used: Option<UsedDigests>,
     /// Whether it is recorded although nothing is done.
@@ -242,7 +242,7 @@ pub fn prepare<'a, 'p>(
             run: options.run.to_owned(),
             changed,
             used_outputs,
-            updated: UpdatedStacks::new(project, references),
+            updated: UpdatedStacks::new(project, references, document),
             inputs: ReadInputs::new(codes.inputs),
             applied: BTreeMap::new(),
             destroyed: BTreeSet::new(),

@@ -176,6 +176,25 @@ fn triggers_do_not_fire_twice_after_jobs() {
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
+/// It was applied after the attempt that may have changed the other one.
+#[test]
+fn triggers_do_not_fire_for_an_attempt_before_the_last_apply() {
+    let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
+    change(&repository, "/net", "2");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
+    hook(&repository, "apply", "net", update);
+    fails(&repository, "apply --auto-approve --match net", 1, "/net");
+    unhook(&repository, "apply", "net");
+    done(&repository, &format!("apply {APPROVED} --match app"));
+    acts(&repository);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    change(&repository, "/app", "2");
+    assert_eq!(planned(&repository, ""), ["/app update"]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(acts(&repository), ["apply /app"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
 #[test]
 fn triggers_survive_an_adoption() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
