@@ -157,7 +157,7 @@ impl Context {
             }
             claimed = Claimed::read(&store, &order.run)?;
         }
-        let Some(files) = self.fetch_from(&store, &order.run, &mut None)? else {
+        let Some(files) = self.fetch_from(&store, &order.run, &mut None, Some(order))? else {
             return Ok(None);
         };
         let mut runs = OrderRuns::read(&self.project, claimed.last.as_ref().unwrap_or(&order.run))?;

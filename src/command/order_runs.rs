@@ -2,18 +2,26 @@
 //! has handed them on.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
 
 use jiff::Timestamp;
 
+use crate::author::host;
 use crate::context::{Context, from_store};
 use crate::error::{Error, ErrorContext as _, Result};
+use crate::export::{OrderedTask, WorkOrder};
 use crate::folder::GuardedFolder;
-use crate::record::journal::{Header, OutcomeRecord, RunStatus, Runs};
+use crate::plan::Purpose;
+use crate::record::journal::{
+    Direction, FORMAT, Header, OutcomeRecord, RunStatus, Runs, Word, arguments,
+};
 use crate::record::results::{
     LocalResults, MergeFacts, OrderOutline, RunCopy, StoredOrder, TurnResult,
 };
 use crate::state::backend::Backend;
-use crate::state::document::{Attempt, AttemptOutcome, Document, INTERRUPTED, Intent, RunAction};
+use crate::state::document::{
+    Attempt, AttemptOutcome, Document, Entry, INTERRUPTED, Intent, RunAction,
+};
 use crate::state::results::{ResultFiles, ResultName};
 
 impl Context {
@@ -39,39 +47,51 @@ impl Context {
             // Follow-ups may have run since.
             let done = here.as_ref().and_then(|here| done(here, run));
             if done.is_none_or(|it| it.policies.is_some()) {
-                self.fetch_from(&store, run, &mut document)?;
+                self.fetch_from(&store, run, &mut document, None)?;
             }
         }
         Ok(())
     }
 
-    /// Brings the run of a work order to this machine, as far as its jobs have sent results. Returns whether there are
-    /// any.
+    /// Brings the run of a work order to this machine, as far as its jobs have sent results, or the state knows of it.
+    /// Returns whether any job has begun.
     ///
     /// # Errors
     ///
-    /// If the store cannot be read, or the run cannot be written.
-    pub fn fetch_order_run(&mut self, run: &str) -> Result<bool> {
+    /// If the store or the state cannot be read, or the run cannot be written.
+    pub fn fetch_order_run(&mut self, order: &WorkOrder) -> Result<bool> {
+        let run = &order.run;
         match self.results_store()? {
             Some(_) if self.runs().is_some_and(|here| done(&here, run).is_some()) => Ok(true),
-            Some(store) => Ok(self.fetch_from(&store, run, &mut None)?.is_some()),
+            Some(store) => {
+                let files = self.fetch_from(&store, run, &mut None, Some(order))?;
+                Ok(files.is_some())
+            }
             None => Ok(false),
         }
     }
 
     /// Does the same with a store, even if nothing can change but the answers of policies. Returns the files in the
-    /// store, if there are any. `document` is the state, which is read once: after the order was found in the store.
+    /// store, if any job has begun. `document` is the state, which is read once: after the order was found in the store.
+    /// Without the work order, the run is unknown if no job could send anything.
     pub(super) fn fetch_from(
         &mut self,
         store: &Backend,
         run: &str,
         document: &mut Option<Document>,
+        work_order: Option<&WorkOrder>,
     ) -> Result<Option<ResultFiles>> {
         let damaged = || damaged(run);
-        let Some(order) = store.order(run).map_err(from_store)? else {
+        let order = match store.order(run).map_err(from_store)? {
+            Some(order) => Some(StoredOrder::parse(&order).context(damaged())?),
+            None => work_order
+                .map(|order| self.recorded_order(store, order))
+                .transpose()?
+                .flatten(),
+        };
+        let Some(order) = order else {
             return Ok(None);
         };
-        let order = StoredOrder::parse(&order).context(damaged())?;
         // Before the results: a job sends them before it gives back the lock.
         let document = match document {
             _ if !order.outline.is_recorded => None,
@@ -122,6 +142,71 @@ impl Context {
             }
         }
         Ok(Some(files))
+    }
+
+    /// Returns the run of a work order whose jobs could not send it, if the state knows of it.
+    fn recorded_order(
+        &mut self,
+        store: &Backend,
+        order: &WorkOrder,
+    ) -> Result<Option<StoredOrder>> {
+        if self.project.settings.state.is_none() {
+            return Ok(None);
+        }
+        let document = self.opened()?.read_once()?;
+        let entries = document.stacks.values();
+        let known = entries.filter_map(|entry| RecordedTurn::of_entry(entry, &order.run));
+        let Some(at) = known.map(|recorded| recorded.at).min() else {
+            return Ok(None);
+        };
+        let of_finish: Vec<OsString> = std::env::args_os().skip(1).collect();
+        let apply = ["orch", Purpose::Apply.command()].map(OsString::from);
+        let (command, plan, eval, reverse) = match &order.task {
+            OrderedTask::Plan { id, .. } => (arguments(&apply), Some(id.clone()), false, false),
+            OrderedTask::Command {
+                words,
+                eval,
+                reverse,
+                ..
+            } => (words.clone(), None, *eval, *reverse),
+        };
+        let header = Header {
+            format: FORMAT,
+            run: order.run.clone(),
+            orch: env!("CARGO_PKG_VERSION").to_owned(),
+            at,
+            host: host(),
+            process: std::process::id(),
+            arguments: arguments(&of_finish),
+            directory: self.directory.to_string(),
+            resumes: None,
+            command,
+            purpose: plan.is_some().then(|| Purpose::Apply.word().to_owned()),
+            plan,
+            script: Vec::new(),
+            eval,
+            order: Vec::new(),
+            edges: Vec::new(),
+            left_out: Vec::new(),
+            turns: Vec::new(),
+            direction: Word::Known(if reverse {
+                Direction::Reverse
+            } else {
+                Direction::Forward
+            }),
+            settings: order.settings.clone(),
+            base: None,
+            head: order.commit.clone(),
+            uncommitted: None,
+            policies: None,
+            graph: order.graph.clone(),
+            environment: Vec::new(),
+            part_of: None,
+        };
+        let stored = StoredOrder::new(order.outline(true), header);
+        // For other machines, if possible now.
+        _ = store.put_order(&order.run, &stored.to_bytes());
+        Ok(Some(stored))
     }
 
     /// Marks a work order as ended that does not lock the state.
@@ -262,12 +347,9 @@ fn add_recorded(
         .map(|(_, it)| (it.turn, it.run.as_str()))
         .collect();
     for (stack, entry) in &document.stacks {
-        let recorded = match (&entry.intent, &entry.last) {
-            (Some(intent), _) => RecordedTurn::of_intent(intent, run),
-            (None, Some(last)) => RecordedTurn::of_attempt(last, run),
-            (None, None) => None,
+        let Some(recorded) = RecordedTurn::of_entry(entry, run) else {
+            continue;
         };
-        let Some(recorded) = recorded else { continue };
         let turn = turn_of(stack, recorded.action);
         let Some(turn) = turn.filter(|turn| !known.contains(&(*turn, recorded.run))) else {
             continue;
@@ -314,6 +396,14 @@ struct RecordedTurn<'d> {
 }
 
 impl<'d> RecordedTurn<'d> {
+    fn of_entry(entry: &'d Entry, order: &str) -> Option<Self> {
+        match (&entry.intent, &entry.last) {
+            (Some(intent), _) => RecordedTurn::of_intent(intent, order),
+            (None, Some(last)) => RecordedTurn::of_attempt(last, order),
+            (None, None) => None,
+        }
+    }
+
     fn of_intent(intent: &'d Intent, order: &str) -> Option<Self> {
         (intent.order.as_deref() == Some(order)).then_some(RecordedTurn {
             run: &intent.run,

@@ -38,7 +38,7 @@ impl Purpose {
         }
     }
 
-    fn command(self) -> &'static str {
+    pub fn command(self) -> &'static str {
         match self {
             Purpose::Plan | Purpose::PlanFollowUps => "plan",
             Purpose::Apply => "apply",

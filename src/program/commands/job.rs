@@ -510,7 +510,7 @@ fn report(
 ) -> Result<(Option<ShownRun>, ExitStatus)> {
     let mut context = CommandContext::new(chdir, None, Reads::CONFIGURATION)?;
     context.check(None)?;
-    if !context.fetch_order_run(&order.run)? {
+    if !context.fetch_order_run(order)? {
         if !reports.is_empty() {
             console::note("there is nothing to report: no job has run a stack");
         }

@@ -444,6 +444,43 @@ fn runs_show_a_killed_stack_after_the_lock_is_free() {
     }
 }
 
+/// Keeps the jobs of work orders from sending results until the returned function is called.
+fn blocked_store(repository: &Repository) -> impl FnOnce() {
+    let file = repository.outside().join("shared/acme.orders");
+    fs::write(&file, "").unwrap();
+    move || fs::remove_file(file).unwrap()
+}
+
+#[test]
+fn finish_reports_what_the_state_knows_if_no_job_could_send_results() {
+    for command in ["saved", "--record=apply -- sh ../note"] {
+        let repository = shared();
+        repository.write("/note", "[ $ORCH_STACK_NAME != web ] || kill -KILL $PPID\n");
+        hook(&repository, "apply", "web", KILL);
+        repository.commit();
+        done(&repository, "plan -o saved");
+        let jobs = export(&repository, command);
+        let unblock = blocked_store(&repository);
+        done(&repository, &jobs["/db"]);
+        let killed = repository.command(&jobs["/web"]).output().unwrap();
+        assert_eq!(killed.status.code(), None);
+        age_records(&repository);
+        unblock();
+        let second = machine(&repository, "second");
+        let finish = format!("{second} finish --work-order order.json --report ../report.md");
+        fails(&repository, &finish, 1, "/web: failed");
+        let report = fs::read_to_string(repository.outside().join("report.md")).unwrap();
+        assert!(report.contains("orch was killed"), "{report}");
+        for machine in [&second, ""] {
+            let run = shown(&repository, machine, &run_of(&repository));
+            assert_eq!(run["state"], "failed", "{command}: {run}");
+            assert_eq!(run["stacks"]["/web"][0][0], "unknown", "{command}: {run}");
+            assert_eq!(run["stacks"]["/db"][0][0], "succeeded", "{command}: {run}");
+            assert_eq!(run["counts"], json!([1, 0, 0, 0]), "{command}: {run}");
+        }
+    }
+}
+
 #[test]
 fn runs_show_a_killed_destroy_after_the_lock_is_free() {
     let repository = shared();
