@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::workflow::{PreparedPolicies, follow, keep_release_samples};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::path::StackPath;
 use crate::plan::Purpose;
 use crate::plan::planner::EndedOutput;
@@ -163,12 +163,19 @@ pub(super) fn annotate(context: &Context, sequence: &[Option<StackIndex>], summa
         .failures(&failures, &context.project.sources);
 }
 
-/// Returns whether the state lacks any records of the run, and prints which.
-pub(super) fn is_lost(context: &Context, ended: Option<&WriterEnd>, run: &str) -> bool {
-    let Some(WriterEnd::Lost { loss, unkept }) = ended else {
-        return false;
+/// Returns whether the state or the store lacks any records of the run, and prints which.
+pub(super) fn is_lost(context: &Context, ended: &EndedRun, run: &str) -> bool {
+    let Some(WriterEnd::Lost { loss, unkept }) = &ended.state else {
+        if ended.has_unsent_destroys {
+            let what =
+                "destroyed stacks are recorded as failed, because their results could not be sent";
+            context.notices.error(&Error::external(what.to_owned()));
+            let hint = "run the job again: it destroys them again, which does no harm";
+            context.notices.help(hint);
+        }
+        return ended.has_unsent_destroys;
     };
-    let error = crate::error::Error::external(format!("not everything was recorded: {loss}"));
+    let error = Error::external(format!("not everything was recorded: {loss}"));
     context.notices.error(&error);
     context.notices.note(&match unkept {
         None => {

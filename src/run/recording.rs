@@ -23,6 +23,7 @@ use crate::run::event::{RunEvent, Turns};
 use crate::run::event_stream::EventStream;
 use crate::run::journaled;
 use crate::run::results::{ResultSender, UnsentResult};
+use crate::run::turn::TurnIndex;
 use crate::source::Sources;
 use crate::state::document::Entry;
 
@@ -61,8 +62,6 @@ pub struct EndedRecording {
     pub record: Option<RunRecord>,
     /// Why the last lines did not reach the stream.
     pub problem: Option<io::Error>,
-    /// The results that are only on this machine; `None` if no results were sent.
-    pub unsent: Option<Vec<UnsentResult>>,
 }
 
 /// Which runs may be in progress when a run starts.
@@ -222,21 +221,32 @@ impl Recording {
         }
     }
 
+    /// Returns whether results of the turns are sent.
+    pub(super) fn sends_results(&self) -> bool {
+        self.followers.results.is_some()
+    }
+
+    /// Returns the turns whose results were sent since the last call.
+    pub(super) fn sent(&self) -> impl Iterator<Item = TurnIndex> {
+        let results = self.followers.results.iter();
+        results.flat_map(ResultSender::sent)
+    }
+
+    /// Waits until the results are sent. Returns those that are only on this machine, and the turns of the others;
+    /// `None` if none are sent.
+    pub(super) fn end_results(&mut self) -> Option<(Vec<UnsentResult>, Vec<TurnIndex>)> {
+        self.followers.results.take().map(ResultSender::end)
+    }
+
     /// Waits until everything is written.
     pub fn end(self) -> EndedRecording {
-        let Followers {
-            record,
-            stream,
-            results,
-        } = self.followers;
+        let Followers { record, stream, .. } = self.followers;
         let ended = stream.map_or(Ok(()), |mut stream| stream.end());
-        let unsent = results.map(ResultSender::end);
         // Before the journal: otherwise the job would look as if only its commands were left.
         drop(self.lock);
         EndedRecording {
             record,
             problem: ended.map_err(|error| unread(&error)).err(),
-            unsent,
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryIter, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub(super) struct ResultSender {
     lines: ResultLines,
     logs: Option<Logs>,
     sender: Sender<Message>,
+    /// The turns whose results are in the store.
+    sent: Receiver<TurnIndex>,
     thread: JoinHandle<Vec<UnsentResult>>,
     outline: Arc<OrderOutline>,
     marks: Option<StartMarks>,
@@ -67,7 +69,8 @@ pub(super) struct ResultSender {
 enum Message {
     /// The first turn starts.
     Begun(Box<Header>),
-    Ended(TurnResult, u32),
+    /// A result, the number of its attempt, and its turn if that is one of this job.
+    Ended(TurnResult, u32, Option<TurnIndex>),
     /// The answers of policies to a result that was sent.
     Evaluated(TurnResult),
 }
@@ -80,6 +83,7 @@ impl ResultSender {
         logs: Option<Logs>,
     ) -> io::Result<Self> {
         let (sender, receiver) = channel();
+        let (confirm, sent) = channel();
         let lines = ResultLines::new(&header.run, &results.outline);
         let OrderResults {
             outline,
@@ -87,12 +91,13 @@ impl ResultSender {
             marks,
         } = results;
         let of_thread = Arc::clone(&outline);
-        let thread =
-            thread::Builder::new().spawn(move || send_all(&of_thread, &backend, &receiver))?;
+        let thread = thread::Builder::new()
+            .spawn(move || send_all(&of_thread, &backend, &receiver, &confirm))?;
         Ok(ResultSender {
             lines,
             logs,
             sender,
+            sent,
             thread,
             outline,
             marks,
@@ -127,12 +132,12 @@ impl ResultSender {
         {
             self.send(Message::Begun(header));
             for killed in std::mem::take(&mut self.killed) {
-                self.send(Message::Ended(killed, 1));
+                self.send(Message::Ended(killed, 1, None));
             }
         }
-        let turn = turn_of(event);
-        let of_job = turn.map_or(0, |turn| turn.get() + 1);
-        let turn = turn.map(|turn| &turns[turn]);
+        let index = turn_of(event);
+        let of_job = index.map_or(0, |turn| turn.get() + 1);
+        let turn = index.map(|turn| &turns[turn]);
         let turn = turn.map(|turn| {
             let destroys = turn.operation == Operation::Destroy;
             (turn.stack.as_str(), destroys)
@@ -152,7 +157,7 @@ impl ResultSender {
             let attempt = self.attempts.get(&result.turn).copied();
             let first = self.marks.as_ref().map(|it| it.first_attempt);
             let attempt = attempt.or(first).unwrap_or(1);
-            self.send(Message::Ended(result, attempt));
+            self.send(Message::Ended(result, attempt, index));
         }
     }
 
@@ -170,11 +175,16 @@ impl ResultSender {
         }
     }
 
-    /// Waits until everything is sent, and returns the results that are not.
-    pub(super) fn end(self) -> Vec<UnsentResult> {
+    /// Returns the turns whose results were sent since the last call.
+    pub(super) fn sent(&self) -> TryIter<'_, TurnIndex> {
+        self.sent.try_iter()
+    }
+
+    /// Waits until everything is sent. Returns the results that are not, and the turns of the others.
+    pub(super) fn end(self) -> (Vec<UnsentResult>, Vec<TurnIndex>) {
         drop(self.sender);
         match self.thread.join() {
-            Ok(unsent) => unsent,
+            Ok(unsent) => (unsent, self.sent.try_iter().collect()),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -198,6 +208,7 @@ fn send_all(
     outline: &Arc<OrderOutline>,
     backend: &Backend,
     receiver: &Receiver<Message>,
+    confirm: &Sender<TurnIndex>,
 ) -> Vec<UnsentResult> {
     let run = &outline.run;
     let mut order = None;
@@ -205,7 +216,7 @@ fn send_all(
     let mut unsent = Vec::new();
     let mut names: HashMap<usize, ResultName> = HashMap::new();
     for message in receiver {
-        let (result, attempt) = match message {
+        let (result, attempt, index) = match message {
             Message::Begun(of_job) => {
                 let stored = StoredOrder::new((**outline).clone(), *of_job);
                 match backend.put_order(run, &stored.to_bytes()) {
@@ -227,7 +238,7 @@ fn send_all(
                 }
                 continue;
             }
-            Message::Ended(result, attempt) => (result, attempt),
+            Message::Ended(result, attempt, index) => (result, attempt, index),
         };
         let mut send = || -> Result<u32, String> {
             if let Some(stored) = &order {
@@ -243,7 +254,11 @@ fn send_all(
         };
         let turn = result.turn;
         match send() {
-            Ok(attempt) => _ = names.insert(turn, ResultName { turn, attempt }),
+            Ok(attempt) => {
+                names.insert(turn, ResultName { turn, attempt });
+                // At the end of the job, no one asks any more.
+                index.map(|index| confirm.send(index));
+            }
             Err(problem) => {
                 let stack = outline.turns[turn].stack.clone();
                 unsent.push(UnsentResult { stack, problem });

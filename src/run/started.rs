@@ -71,24 +71,11 @@ pub struct EndedRun {
     pub state: Option<WriterEnd>,
     /// The results of a job that are only on this machine; `None` if it is no job, or sends none.
     pub unsent: Option<Vec<UnsentResult>>,
+    /// Whether destroys are recorded as failed, because their results are only on this machine.
+    pub has_unsent_destroys: bool,
 }
 
 impl EndedRun {
-    fn new(summary: Arc<RunSummary>, state: Option<WriterEnd>, ended: EndedRecording) -> Self {
-        let EndedRecording {
-            record,
-            problem,
-            unsent,
-        } = ended;
-        EndedRun {
-            summary,
-            record,
-            problem,
-            state,
-            unsent,
-        }
-    }
-
     /// Returns whether it is a job that has succeeded and whose results are all in the store.
     pub fn is_elsewhere(&self) -> bool {
         let is_sent = self.unsent.as_ref().is_some_and(Vec::is_empty);
@@ -199,7 +186,8 @@ impl StartedRun {
                 turn.steps = confirmed(&turn.steps, record.command_position);
             }
         }
-        self.state = Some(plan.begin(self.id.clone(), writer));
+        let sends_results = self.recording.sends_results();
+        self.state = Some(plan.begin(self.id.clone(), writer, sends_results));
         Ok(self)
     }
 
@@ -356,6 +344,9 @@ impl StartedRun {
                 }
             }
             let mut problems = recording.event(event);
+            if let Some(state) = &state {
+                recording.sent().for_each(|turn| state.sent(turn));
+            }
             for sink in &mut *sinks {
                 problems.extend(sink.event(event).err());
             }
@@ -378,9 +369,36 @@ impl StartedRun {
         if let Some(following) = following.into_inner() {
             following.end();
         }
-        let state = state.and_then(Rc::into_inner).map(RunState::finish);
-        EndedRun::new(summary, state, self.recording.end())
+        let (state, unsent, has_unsent_destroys) = finish(state, recording);
+        let EndedRecording { record, problem } = self.recording.end();
+        EndedRun {
+            summary,
+            record,
+            problem,
+            state,
+            unsent,
+            has_unsent_destroys,
+        }
     }
+}
+
+/// Waits until the results are sent and the state is written. Returns how writing the state ended, the results that are
+/// only on this machine, and whether destroys therefore count as failed.
+fn finish(
+    state: Option<Rc<RunState>>,
+    recording: &mut Recording,
+) -> (Option<WriterEnd>, Option<Vec<UnsentResult>>, bool) {
+    let mut results = None;
+    let mut has_unsent_destroys = false;
+    if let Some(state) = state.as_ref().filter(|it| it.has_unsent()) {
+        results = recording.end_results();
+        let sent = results.iter().flat_map(|(_, sent)| sent);
+        sent.for_each(|turn| state.sent(*turn));
+        has_unsent_destroys = state.fail_unsent();
+    }
+    let end = state.and_then(Rc::into_inner).map(RunState::finish);
+    let results = results.or_else(|| recording.end_results());
+    (end, results.map(|(unsent, _)| unsent), has_unsent_destroys)
 }
 
 /// Puts steps before the first command. Adds their tasks to those of the commands.

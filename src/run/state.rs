@@ -5,7 +5,7 @@
 //! are recorded, or where the document is.
 
 use std::cell::{Ref, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -55,6 +55,10 @@ pub struct RunState {
     /// The recorded entries of stacks whose turns have ended, by key, if turns may be added.
     latest: RefCell<HashMap<String, Option<Entry>>>,
     questions: Questions,
+    /// Whether results are sent. Without its entry, only its result shows that a stack was destroyed.
+    sends_results: bool,
+    /// The stacks that were destroyed and whose results are not sent yet, by turn.
+    destroyed: RefCell<BTreeMap<TurnIndex, NewEntry>>,
 }
 
 /// Receives the reports of the state writer: see [`StateWriter::start`].
@@ -133,7 +137,7 @@ impl StatePlan {
     }
 
     /// Begins, with the writer that reports to [`Self::reports`].
-    pub(super) fn begin(self, run: String, writer: StateWriter) -> RunState {
+    pub(super) fn begin(self, run: String, writer: StateWriter, sends_results: bool) -> RunState {
         for (key, change) in self.changes {
             writer.change(&key, change, NO_TICKET);
         }
@@ -148,6 +152,8 @@ impl StatePlan {
             followups: self.followups,
             latest: RefCell::default(),
             questions: self.questions,
+            sends_results,
+            destroyed: RefCell::default(),
         }
     }
 }
@@ -298,7 +304,37 @@ impl RunState {
             _ => record.ended(&self.run, failure, findings),
         };
         self.note(ending.turn, &record.key, &change);
+        // Its next turn needs the change at once.
+        let is_last = !self.several.contains(&record.key);
+        if self.sends_results && is_last && change == Change::Destroyed {
+            self.destroyed.borrow_mut().insert(ending.turn, record);
+            return;
+        }
         self.writer.change(&record.key, change, NO_TICKET);
+    }
+
+    /// Removes the entry of a stack that a turn has destroyed, now that the result of the turn is sent.
+    pub(super) fn sent(&self, turn: TurnIndex) {
+        if let Some(record) = self.destroyed.borrow_mut().remove(&turn) {
+            self.writer
+                .change(&record.key, Change::Destroyed, NO_TICKET);
+        }
+    }
+
+    /// Returns whether stacks were destroyed whose results are not sent yet.
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.destroyed.borrow().is_empty()
+    }
+
+    /// Records destroys as failed whose results could not be sent. Returns whether there are any.
+    pub(super) fn fail_unsent(&self) -> bool {
+        let unsent = self.destroyed.take();
+        for record in unsent.values() {
+            let failure = Failure::Lost("its result could not be sent".to_owned());
+            let change = record.ended(&self.run, Some(&failure), None);
+            self.writer.change(&record.key, change, NO_TICKET);
+        }
+        !unsent.is_empty()
     }
 
     /// Waits until everything is written, or cannot be written any more.

@@ -139,7 +139,7 @@ impl Apply<'_> {
         let summary = &ended.summary;
         let sequence = turns.iter().map(|&(stack, _)| stack.here());
         annotate(context, &sequence.collect::<Vec<_>>(), summary);
-        let is_lost = is_lost(context, ended.state.as_ref(), run);
+        let is_lost = is_lost(context, &ended, run);
         if !is_lost && ended.state.is_some() {
             let (gone, put): (Vec<_>, Vec<_>) = to_do.records.iter().partition(|it| it.is_missing);
             for (records, what) in [(put, "recorded"), (gone, "removed from the state")] {

@@ -554,7 +554,7 @@ fn exit_status(
     ended: &EndedRun,
 ) -> Result<ExitStatus> {
     let summary = &ended.summary;
-    let is_lost = is_lost(context, ended.state.as_ref(), run);
+    let is_lost = is_lost(context, ended, run);
     let stuck: Vec<StackIndex> = summary.stuck().map(|turn| sequence[turn.get()]).collect();
     if !stuck.is_empty() {
         return Err(Error::external(format!(

@@ -42,6 +42,7 @@ use crate::program::{console, notices};
 /// stack, `orch` checks that the work order and the inputs are unchanged, and that the order holds the
 /// lock. Every stack before it must have succeeded, or only ended with `--on-error continue`. If a check
 /// fails, the stack is skipped, and the exit status is 1. A job that runs again skips stacks that are done.
+/// A destroyed stack whose result cannot be sent counts as failed, so the job destroys it again.
 /// Only one run of a job is in progress at a time: on all machines that share a state, otherwise in one
 /// checkout. There, jobs of the same work order can run at the same time if they have no stack in common,
 /// and no other run can start meanwhile. See `orch help engines`.

@@ -499,6 +499,87 @@ fn runs_show_a_killed_destroy_after_the_lock_is_free() {
     assert_eq!(run["stacks"]["/web"][0][0], "unknown", "{run}");
 }
 
+/// Without its entry, nothing would show that the stack was destroyed.
+#[test]
+fn job_of_a_destroy_whose_result_cannot_be_sent_fails_and_runs_again() {
+    for command in ["--record=destroy --reverse -- sh ../note", "gone"] {
+        let repository = shared();
+        repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+        repository.commit();
+        done(&repository, "apply --auto-approve");
+        done(&repository, "plan --destroy -o gone --allow-destroy 9");
+        let jobs = export(&repository, command);
+        let second = machine(&repository, "second");
+        fs::copy(
+            repository.path("/gone"),
+            repository.outside().join("second/gone"),
+        )
+        .unwrap();
+        let unblock = blocked_store(&repository);
+        let output = fails(&repository, &jobs["/web"], 5, "are recorded as failed");
+        for text in ["/web is only on this machine", "run the job again"] {
+            assert!(output.contains(text), "{output}");
+        }
+        unblock();
+        let finish = format!("{second} finish --work-order order.json --report ../report.md");
+        fails(&repository, &finish, 1, "/web: failed");
+        let report = fs::read_to_string(repository.outside().join("report.md")).unwrap();
+        assert!(report.contains("| `/web` | failed |"), "{report}");
+        for stack in ["/web", "/end", "/db", "/cache"] {
+            let job = format!("{second} {}", jobs[stack]);
+            done(&repository, &job);
+            assert!(!log(&repository).is_empty(), "{stack}");
+            // Now it is done.
+            done(&repository, &job);
+            assert_eq!(log(&repository), [""; 0], "{stack}");
+        }
+        done(&repository, &finish);
+        let run = shown(&repository, "", &run_of(&repository));
+        assert_eq!(run["counts"], json!([5, 0, 0, 0]), "{run}");
+        assert_eq!(run["state"], "succeeded", "{run}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn finish_reports_a_destroy_whose_job_was_killed_before_it_sent_the_result() {
+    let server = BucketServer::new(Dialect::S3);
+    let (repository, orch) = in_bucket(&server);
+    let orch = |arguments: &str| orch(&repository, arguments);
+    repository.write("/note", "touch ../../ran\n");
+    repository.commit();
+    orch("run --record=apply -- true");
+    let command = "--match /web --record=destroy --reverse -- sh ../note";
+    orch(&format!(
+        "export make -o jobs.mk --work-order order.json {command}"
+    ));
+    let ran = repository.outside().join("ran");
+    let order = format!("acme/default.orders/{}.json", run_of(&repository));
+    let (was_put, answer) = server.hold(&order);
+    let mut job = repository.command(&jobs_of(&repository)["/web"]);
+    job.envs(server.credentials()).stderr(Stdio::null());
+    let mut job = job.stdout(Stdio::null()).spawn().unwrap();
+    was_put.recv_timeout(Duration::from_secs(30)).unwrap();
+    wait_until("its command has run", || ran.exists());
+    // Nothing more happens.
+    std::thread::sleep(Duration::from_secs(1));
+    job.kill().unwrap();
+    job.wait().unwrap();
+    drop(answer);
+    server.advance(SignedDuration::from_mins(10));
+    let finish = |status: i32| {
+        let mut finish = repository.command("finish --work-order order.json");
+        let finish = finish.envs(server.credentials()).output().unwrap();
+        let text = String::from_utf8_lossy(&finish.stderr).into_owned();
+        assert_eq!(finish.status.code(), Some(status), "{text}");
+        text
+    };
+    let text = finish(1);
+    assert!(text.contains("/web: failed"), "{text}");
+    orch(&jobs_of(&repository)["/web"]);
+    finish(0);
+}
+
 /// A job that lost the lock while its command ran still sends its result.
 #[test]
 fn runs_ignore_the_result_of_a_job_that_lost_the_lock() {
