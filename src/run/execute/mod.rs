@@ -307,6 +307,7 @@ enum Message {
 }
 
 /// A signal that `orch` received.
+#[derive(Clone, Copy)]
 pub struct Signal {
     pub number: i32,
     /// Whether a process sent it, rather than the terminal.

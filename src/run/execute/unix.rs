@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -33,8 +33,38 @@ pub(super) use self::pipes::Pipes;
 use super::{Message, SIGNAL_TIMEOUT, Signal};
 use crate::run::event::Failure;
 
-/// How many times this process has begun to receive signals.
-static N_RUNS: AtomicU32 = AtomicU32::new(0);
+/// The inboxes that receive the signals of this process, the oldest first. A run may begin and end while an older inbox
+/// is waiting, so that one thread decides for all whether a signal still reaches anything.
+static INBOXES: Mutex<SignalInboxes> = Mutex::new(SignalInboxes {
+    has_thread: false,
+    inboxes: Vec::new(),
+});
+
+struct SignalInboxes {
+    has_thread: bool,
+    inboxes: Vec<SignalInbox>,
+}
+
+struct SignalInbox {
+    sender: Sender<Message>,
+    n_untaken: Arc<AtomicU32>,
+}
+
+impl SignalInboxes {
+    /// Sends a signal to all inboxes that are left, and returns the counter of the newest one.
+    fn send(&mut self, signal: &Signal) -> Option<Arc<AtomicU32>> {
+        self.inboxes.retain(|inbox| {
+            inbox.n_untaken.fetch_add(1, Ordering::SeqCst);
+            inbox.sender.send(Message::Signal(*signal)).is_ok()
+        });
+        let newest = self.inboxes.last();
+        newest.map(|inbox| inbox.n_untaken.clone())
+    }
+}
+
+fn inboxes() -> MutexGuard<'static, SignalInboxes> {
+    INBOXES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Knows of signals before they come through the channel.
 pub(super) struct Signals {
@@ -54,12 +84,6 @@ impl Signals {
     }
 }
 
-/// Returns whether another run has begun since this one. Whether that one is over doesn't matter: the caller may be
-/// slow, and the signal may have ended it.
-fn is_followed(run: u32) -> bool {
-    N_RUNS.load(Ordering::SeqCst) > run
-}
-
 pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     // If we were started with SIGCHLD ignored, the kernel would throw exit statuses away. A handler
     // that does nothing undoes that, for us and for the commands.
@@ -76,34 +100,39 @@ pub(super) fn receive_signals(sender: Sender<Message>) -> io::Result<Signals> {
     for &number in &numbers {
         signal_hook::flag::register(number, has_arrived.clone())?;
     }
-    let mut signals = SignalsInfo::<WithOrigin>::new(numbers)?;
-    let run = N_RUNS.fetch_add(1, Ordering::SeqCst) + 1;
     let n_untaken = Arc::new(AtomicU32::new(0));
-    let n_sent = n_untaken.clone();
-    thread::Builder::new().spawn(move || {
-        for origin in &mut signals {
-            let signal = Signal {
-                number: origin.signal,
-                // A terminal's Ctrl-C comes from the kernel and reaches the whole process group.
-                from_process: matches!(origin.cause, Cause::Sent(_)),
-                at: Instant::now(),
-            };
-            n_sent.fetch_add(1, Ordering::SeqCst);
-            let is_over = sender.send(Message::Signal(signal)).is_err();
-            if is_over && is_followed(run) {
-                continue; // the process has gone on to another run, which has received it as well
-            }
-            // If it cannot be sent, the run is over and nothing is worth waiting for. The same holds if
-            // the loop takes no signals any more.
-            if is_over || nobody_takes_them(&n_sent) {
-                _ = emulate_default_handler(origin.signal);
-            }
-        }
-    })?;
+    let mut all = inboxes();
+    if !all.has_thread {
+        let signals = SignalsInfo::<WithOrigin>::new(numbers)?;
+        thread::Builder::new().spawn(move || distribute(signals))?;
+        all.has_thread = true;
+    }
+    all.inboxes.push(SignalInbox {
+        sender,
+        n_untaken: n_untaken.clone(),
+    });
     Ok(Signals {
         has_arrived,
         n_untaken,
     })
+}
+
+/// Sends signals to the inboxes.
+fn distribute(mut signals: SignalsInfo<WithOrigin>) {
+    for origin in &mut signals {
+        let signal = Signal {
+            number: origin.signal,
+            // A terminal's Ctrl-C comes from the kernel and reaches the whole process group.
+            from_process: matches!(origin.cause, Cause::Sent(_)),
+            at: Instant::now(),
+        };
+        let newest = inboxes().send(&signal);
+        // Without an inbox, no run is left, and nothing is worth waiting for. The same holds if the loop takes no
+        // signals any more.
+        if newest.is_none_or(|n_untaken| nobody_takes_them(&n_untaken)) {
+            _ = emulate_default_handler(origin.signal);
+        }
+    }
 }
 
 /// Applies the default effect of a signal to this process.

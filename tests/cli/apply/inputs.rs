@@ -69,6 +69,20 @@ fn apply_passes_new_outputs_on_as_variables() {
     assert!(done(&repository, "plan").contains("2 unchanged"));
 }
 
+/// The outputs are read by a run of its own, which has ended when the signal comes.
+#[test]
+fn apply_that_reads_outputs_ends_in_order_after_a_signal() {
+    let repository = made("");
+    want(&repository, "/net", "2");
+    let signal = "trap '' TERM\nkill -TERM $PPID\nsleep 0.1\nexit 1\n";
+    hook(&repository, "apply", "app", signal);
+    let said = fails(&repository, "apply --auto-approve", 143, "1 succeeded");
+    assert!(said.contains("SIGTERM: nothing new starts"), "{said}");
+    unhook(&repository, "apply", "app");
+    let listed = done(&repository, "state list");
+    assert!(listed.contains("failed"), "{listed}");
+}
+
 #[test]
 fn list_shows_stacks_as_pending_whose_inputs_differ() {
     let repository = made("");
