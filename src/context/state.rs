@@ -122,14 +122,14 @@ fn merged(
     backend: &Backend,
     notices: &Notices,
 ) -> std::result::Result<Option<Document>, BackendReadError> {
-    let mut serial = None;
+    let mut lacking = None;
     loop {
         let Some(read) = backend.read()? else {
             return Ok(None);
         };
         let mut document = read.document;
         let holders = document.lock.iter().flat_map(Lock::holders).cloned();
-        let mut is_whole = true;
+        let mut without = Vec::new();
         for holder in holders.collect::<Vec<Lock>>() {
             let record = match backend.record(&holder.run) {
                 // The run's own records are unreadable; the document is not.
@@ -141,15 +141,15 @@ fn merged(
             };
             match record.filter(|it| it.code == holder.code && it.lineage == document.lineage) {
                 Some(record) => document.merge(&record.stacks),
-                None => is_whole = false,
+                None => without.push(holder.run),
             }
         }
-        // A record may have been merged and removed since the document was read.
-        if !is_whole && serial != Some(document.serial) {
-            serial = Some(document.serial);
-            continue;
+        // A record may have been merged and removed since the document was read. One that lacked before is missing.
+        let seen = Some((document.serial, without));
+        if seen.as_ref().is_some_and(|(_, without)| without.is_empty()) || seen == lacking {
+            return Ok(Some(document));
         }
-        return Ok(Some(document));
+        lacking = seen;
     }
 }
 
