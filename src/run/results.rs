@@ -130,6 +130,11 @@ impl ResultSender {
         if let RunEvent::Started { .. } = event
             && let Some(header) = self.header.take()
         {
+            if let Some(marks) = &self.marks {
+                // Without the order, marks show nothing. If that fails, the thread tries again.
+                let order = StoredOrder::new((*self.outline).clone(), (*header).clone());
+                _ = marks.store.put_order(&self.outline.run, &order.to_bytes());
+            }
             self.send(Message::Begun(header));
             for killed in std::mem::take(&mut self.killed) {
                 self.send(Message::Ended(killed, 1, None));
