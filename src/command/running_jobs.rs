@@ -106,6 +106,30 @@ fn elsewhere(what: &str, running: &RunningJob) -> Error {
     Error::refused(format!("{what} may still be in progress on {host}{heard}"))
 }
 
+/// Returns the error that a job of a work order may be running in this checkout.
+fn still_running(run: &str, liveness: Liveness) -> Error {
+    let problem = match liveness {
+        Liveness::Outlived => format!(
+            "orch was killed during run {run}, a job of the work order, but a process that it started is still running"
+        ),
+        Liveness::Unknown => {
+            format!("run {run}, which may be a job of the work order, may still be in progress")
+        }
+        Liveness::Alive | Liveness::Gone => {
+            format!("run {run}, a job of the work order, is still in progress")
+        }
+    };
+    let fix = if liveness == Liveness::Unknown {
+        format!(
+            "make `.orch/runs/{run}/journal.jsonl` readable, or remove `.orch/runs/{run}` if that run has ended"
+        )
+    } else {
+        "wait until it has ended".to_owned()
+    };
+    let hint = format!("{fix}, then run `orch finish` again");
+    Error::refused(problem).hint(hint)
+}
+
 impl Context {
     /// Takes the lease of a job whose command the state does not record. `None` if no other machine sees the results.
     ///
@@ -170,26 +194,7 @@ impl Context {
         let Some((run, liveness)) = running? else {
             return self.check_leases(order, wait.saturating_sub(begun.elapsed()));
         };
-        let problem = match liveness {
-            Liveness::Outlived => format!(
-                "orch was killed during run {run}, a job of the work order, but a process that it started is still running"
-            ),
-            Liveness::Unknown => {
-                format!("run {run}, which may be a job of the work order, may still be in progress")
-            }
-            Liveness::Alive | Liveness::Gone => {
-                format!("run {run}, a job of the work order, is still in progress")
-            }
-        };
-        let fix = if liveness == Liveness::Unknown {
-            format!(
-                "make `.orch/runs/{run}/journal.jsonl` readable, or remove `.orch/runs/{run}` if that run has ended"
-            )
-        } else {
-            "wait until it has ended".to_owned()
-        };
-        let hint = format!("{fix}, then run `orch finish` again");
-        Err(Error::refused(problem).hint(hint))
+        Err(still_running(&run, liveness))
     }
 
     fn check_leases(&self, order: &str, wait: Duration) -> Result<()> {
@@ -213,42 +218,60 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// If a job may still be running after `wait`, the order locked the state with another secret, or the state cannot
-    /// be read or written.
+    /// If a job may still be running after `wait`, or a command of a killed one in this checkout; the order locked the
+    /// state with another secret; or the state cannot be read or written.
     pub fn free_order(&mut self, order: &WorkOrder, secret: &str, wait: Duration) -> Result<()> {
         let notices = self.notices.clone();
+        let root = self.project.root.clone();
         let opened = self.opened()?;
-        let unlocking = Unlocking {
-            code: code(order, secret),
-            force: false,
-            reason: None,
-            dry_run: false,
-        };
         let clock = SystemClock::default();
-        let unlocked = await_end(
+        let look = || {
+            let here = running(&root, |it| !is_job_of(it, &order.run))?;
+            let unlocking = Unlocking {
+                code: code(order, secret),
+                force: false,
+                reason: None,
+                // Only the secret is checked.
+                dry_run: here.is_some(),
+            };
+            let unlocked = unlock(&opened.backend, &unlocking, &opened.author, &clock);
+            let unlocked = match unlocked {
+                Err(UnlockError::WrongCode(held)) => match held.lock {
+                    Some(lock) if lock.run == order.run => {
+                        return Err(from_lock(LockError::OtherSecret(Box::new(lock))));
+                    }
+                    // The order never had it.
+                    _ => Ok(()),
+                },
+                // Or the last job has freed it.
+                Ok(_) | Err(UnlockError::NotLocked) => Ok(()),
+                Err(error) => Err(error),
+            };
+            Ok((here, unlocked))
+        };
+        let (here, unlocked) = await_end(
             wait,
-            || unlock(&opened.backend, &unlocking, &opened.author, &clock),
-            |seen| matches!(seen, Err(UnlockError::Alive(_))),
-            |_| notices.note(WAITING),
-        );
-        match unlocked {
-            Err(UnlockError::WrongCode(held)) => match held.lock {
-                Some(lock) if lock.run == order.run => {
-                    Err(from_lock(LockError::OtherSecret(Box::new(lock))))
+            look,
+            |seen| match seen {
+                Ok((here, unlocked)) => {
+                    here.is_some() || matches!(unlocked, Err(UnlockError::Alive(_)))
                 }
-                // The order never had it.
-                _ => Ok(()),
+                Err(_) => false,
             },
-            // Or the last job has freed it.
-            Ok(_) | Err(UnlockError::NotLocked) => Ok(()),
-            Err(UnlockError::Alive(_)) => Err(Error::refused(
-                "a job of the work order may still be running: its last heartbeat is recent",
-            )
-            .hint("wait until it has ended, then run `orch finish` again")),
-            Err(UnlockError::Lock(error)) => Err(from_lock(error)),
-            Err(UnlockError::Damaged(lock, damage)) => {
-                Err(from_lock(LockError::Damaged(lock, damage)))
-            }
+            |_| notices.note(WAITING),
+        )?;
+        if let Some((run, liveness)) = here {
+            return Err(still_running(&run, liveness));
         }
+        unlocked.map_err(|error| match error {
+            UnlockError::Lock(error) => from_lock(error),
+            UnlockError::Damaged(lock, damage) => from_lock(LockError::Damaged(lock, damage)),
+            UnlockError::Alive(_) | UnlockError::WrongCode(_) | UnlockError::NotLocked => {
+                Error::refused(
+                    "a job of the work order may still be running: its last heartbeat is recent",
+                )
+                .hint("wait until it has ended, then run `orch finish` again")
+            }
+        })
     }
 }

@@ -87,8 +87,9 @@ pub(crate) struct WorkArgs {
 /// lock of the order, runs the follow-ups of policies, lists the stacks that are not done, and writes
 /// reports of all jobs. It exits with 1 if a stack is not done, or a follow-up has failed or may be
 /// missing; with `--detailed-exitcode` in the work order, with 2 if there are changes. It is refused
-/// while a job may be running: on any machine that shares the state, otherwise in this checkout. Without
-/// it, the last job that succeeds frees the lock, and nothing follows. See `orch help engines`.
+/// while a job may be running: on any machine that shares the state, otherwise in this checkout. It is
+/// also refused while a command of a killed job runs in this checkout. Without it, the last job that
+/// succeeds frees the lock, and nothing follows. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote

@@ -227,6 +227,40 @@ fn job_of_a_state_is_refused_or_waits_while_a_command_of_its_killed_run_lives() 
     done(&repository, "finish --work-order order.json");
 }
 
+#[test]
+fn finish_of_a_state_is_refused_or_waits_while_a_command_of_a_killed_job_lives() {
+    for exported in ["saved", "--record=apply -- sh ../note"] {
+        let repository = with_state(&[("/db", ""), ("/web", "")]);
+        let waits = "exec > /dev/null 2>&1\n[ $ORCH_STACK_NAME = db ] || exit 0\ntouch $ORCH_ROOT/../begun\nwhile [ -e $ORCH_ROOT/../begun ]; do sleep 0.01; done\n";
+        hook(&repository, "apply", "db", waits);
+        repository.write("/note", waits);
+        repository.commit();
+        done(&repository, "plan -o saved");
+        let export = "export make -o jobs.mk --work-order order.json --jobs 9";
+        done(&repository, &format!("{export} {exported}"));
+        done(&repository, &job(&repository, "order.json", "/web"));
+        let mut command = repository.command(&job(&repository, "order.json", "/db"));
+        command.process_group(0).stdin(Stdio::null());
+        let killed = Background::spawn(&repository, command);
+        let begun = repository.outside().join("begun");
+        wait_until("its command runs", || begun.exists());
+        killed.kill();
+        age_records(&repository);
+        let finish = "finish --work-order order.json";
+        let refused = fails(&repository, finish, 4, "orch was killed during run");
+        let hint = "wait until it has ended, then run `orch finish` again";
+        assert!(refused.contains(hint), "{refused}");
+        let mut waiting = repository.command(&format!("{finish} --lock-timeout 10m"));
+        waiting.stdin(Stdio::null());
+        let waiting = Background::spawn(&repository, waiting);
+        waiting.wait_until_said("waiting until the jobs of the work order end");
+        fs::remove_file(begun).unwrap();
+        let ended = waiting.end();
+        assert_eq!(ended.code(), 1, "{ended}");
+        assert!(ended.stderr.contains("/db: failed"), "{ended}");
+    }
+}
+
 /// The second one found the stack undone before the first one ended.
 #[cfg(target_os = "linux")]
 #[test]
