@@ -1104,6 +1104,28 @@ fn export_refuses_jobs_that_cannot_run_or_cannot_fail() {
     assert!(output.stderr.contains("workers will refuse"), "{output}");
 }
 
+/// The state has nothing of them, so that only the order shows that dependents have been destroyed.
+#[test]
+fn jobs_that_no_state_records_destroy_each_stack_after_its_dependents() {
+    let sandbox = Sandbox::layout("app after /cache, /db\ncache\ndb\nweb");
+    let script = "#!/bin/sh\necho $ORCH_STACK_NAME >> \"$ORCH_ROOT/../log\"\n";
+    sandbox.write_program("/terraform", script);
+    let repository = Repository::of(sandbox);
+    let export = "export make --work-order o.json --jobs 9 --reverse -- ../terraform destroy";
+    let output = repository.orch(export);
+    assert_eq!(output.code(), 0, "{output}");
+    let order = order(&repository, "/o.json");
+    assert_eq!(order.jobs.len(), 3);
+    for job in &order.jobs {
+        let output = repository.orch(&format!("job {} --work-order o.json", job.id));
+        assert_eq!(output.code(), 0, "{output}");
+    }
+    let ran = fs::read_to_string(repository.outside().join("log")).unwrap();
+    assert_eq!(ran.lines().count(), 4, "{ran}");
+    let ended = repository.orch("finish --work-order o.json");
+    assert_eq!(ended.code(), 0, "{ended}");
+}
+
 #[test]
 fn export_notes_that_workers_would_be_faster() {
     const SIDE: usize = 10;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::RunOptions;
 use super::resumed::Resumed;
 use crate::context::{Context, follow_moves};
 use crate::error::{Error, Result};
@@ -16,15 +17,27 @@ use crate::state::document::Document;
 /// Refuses runs that destroy stacks before, or without, their dependents.
 pub struct DestroyGuard {
     disabled: Disabled,
-    /// The stacks that the resumed run has destroyed, if one is resumed.
-    done: Option<BTreeSet<StackIndex>>,
+    /// The stacks that the resumed run, or other jobs of the work order, have destroyed before.
+    done: BTreeSet<StackIndex>,
+    is_resumed: bool,
 }
 
 impl DestroyGuard {
-    pub(super) fn new(disabled: &Disabled, resumed: Option<&Resumed>) -> Self {
+    pub(super) fn new(context: &Context, options: &RunOptions, resumed: Option<&Resumed>) -> Self {
+        let done = match (resumed, &options.results) {
+            (Some(resumed), _) => resumed.run.succeeded.clone(),
+            // No stack starts before its dependents have been destroyed.
+            (None, Some(results)) if options.is_reverse => {
+                let turns = results.outline.turns.iter();
+                let stacks = turns.filter_map(|turn| context.project.stacks.named(&turn.stack));
+                stacks.collect()
+            }
+            (None, _) => BTreeSet::new(),
+        };
         DestroyGuard {
-            disabled: disabled.clone(),
-            done: resumed.map(|resumed| resumed.run.succeeded.clone()),
+            disabled: options.disabled.clone(),
+            done,
+            is_resumed: resumed.is_some(),
         }
     }
 
@@ -109,7 +122,7 @@ impl DestroyGuard {
         let destroying = DestroyingRun {
             others: others.filter(|stack| !destroyed.contains(stack)).collect(),
             destroyed,
-            done: self.done.clone().unwrap_or_default(),
+            done: self.done.clone(),
             direction: run.direction(),
         };
         Ok(destroying.violations(&context.project, &context.graph, document))
@@ -117,10 +130,11 @@ impl DestroyGuard {
 
     fn help(&self, violation: &Violation) -> String {
         let help = violation.help(&self.disabled);
-        match self.done {
-            // A resumed run keeps its direction and stacks.
-            Some(_) => format!("start a new run: {help}"),
-            None => help,
+        if self.is_resumed {
+            // It keeps its direction and stacks.
+            format!("start a new run: {help}")
+        } else {
+            help
         }
     }
 }

@@ -247,7 +247,7 @@ impl<'o> SelectedRun<'o> {
         mut resumed: Option<Resumed>,
     ) -> Result<Prepared<Self>> {
         let workflow = resumed.as_mut().and_then(|resumed| resumed.workflow.take());
-        let destroys = DestroyGuard::new(&options.disabled, resumed.as_ref());
+        let destroys = DestroyGuard::new(context, options, resumed.as_ref());
         let prepared = match PreparedCommand::new(context, options, &selection, resumed, None)? {
             Prepared::Run(prepared) => prepared,
             Prepared::Nothing(nothing) => return Ok(Prepared::Nothing(nothing)),
