@@ -14,6 +14,8 @@ pub struct Approval {
     /// Whether a plan that destroys nothing is approved.
     pub is_given: bool,
     pub destroys: usize,
+    /// Whether it is that of a job, whose plan must have it.
+    pub is_of_job: bool,
 }
 
 impl Approval {
@@ -163,6 +165,11 @@ fn nobody_to_ask(
         } else {
             " and `--auto-approve`"
         };
+        if approval.is_of_job {
+            return Error::refused(what).hint(format!(
+                "make a new plan with `--allow-destroy={n_destroys}`, and run `orch export` again"
+            ));
+        }
         return Error::refused(what).hint(format!(
             "to approve it, add `--allow-destroy={n_destroys}`{also}"
         ));

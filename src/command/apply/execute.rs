@@ -107,7 +107,10 @@ impl Apply<'_> {
         // Updating only the state needs no approval.
         let to_do = verified.to_do(self.saved);
         let is_asked = has_work_left && !to_do.is_silent();
-        let n_destroys = to_do.n_destroys();
+        // The approval is for the whole plan, and not for each job.
+        let whole = self.part.filter(|part| !part.records);
+        let whole = whole.map(|_| verified.all_to_do(self.saved));
+        let (n_destroys, n_late) = whole.as_ref().unwrap_or(&to_do).n_destroying();
         let resources = self.unapproved_resources(&verified, &to_do);
         if is_asked && !self.approval.covers(n_destroys, &resources) {
             // The process may be killed at the prompt, which would leave the checkouts behind.
@@ -117,7 +120,7 @@ impl Apply<'_> {
         }
         let consent = if is_asked {
             approve(
-                (n_destroys, to_do.n_late()),
+                (n_destroys, n_late),
                 &resources,
                 self.approval,
                 self.terminal,
@@ -440,10 +443,11 @@ impl Apply<'_> {
         } = verified;
         let mut to_do = verified.to_do(self.saved);
         let n_allowed = self.approval.destroys.max(typed);
-        to_do.allow_late(n_allowed >= to_do.n_destroys() + to_do.n_late());
+        let all = self.part.map(|_| verified.all_to_do(self.saved));
+        let (n_destroys, n_late) = all.as_ref().unwrap_or(&to_do).n_destroying();
+        to_do.allow_late(n_allowed >= n_destroys + n_late);
         let (project, document) = (&context.project, document.as_ref());
         // Another job may record stacks whose outputs this one uses.
-        let all = self.part.map(|_| verified.all_to_do(self.saved));
         let recording = all.as_ref().unwrap_or(&to_do);
         let plan = &self.saved.plan.id;
         let mut outputs = used_outputs(project, &context.graph, document, recording, plan);

@@ -209,11 +209,6 @@ impl<'p> RemainingWork<'p> {
         });
     }
 
-    /// Returns how many stacks the apply may have to replace.
-    pub fn n_late(&self) -> usize {
-        self.stacks.iter().filter(|it| it.is_late).count()
-    }
-
     /// Sets whether the apply may replace stacks that the plan does not replace.
     pub fn allow_late(&mut self, is_allowed: bool) {
         for stack in self.stacks.iter_mut().filter(|it| it.is_late) {
@@ -222,8 +217,11 @@ impl<'p> RemainingWork<'p> {
         }
     }
 
-    pub fn n_destroys(&self) -> usize {
-        self.stacks.iter().filter(|it| it.work.destroy).count() + self.removed.len()
+    /// Returns how many stacks the apply destroys, and how many more it may have to replace.
+    pub fn n_destroying(&self) -> (usize, usize) {
+        let n_destroys = self.stacks.iter().filter(|it| it.work.destroy).count();
+        let n_late = self.stacks.iter().filter(|it| it.is_late).count();
+        (n_destroys + self.removed.len(), n_late)
     }
 }
 

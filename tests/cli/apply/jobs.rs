@@ -97,6 +97,45 @@ fn job_names_the_variable_that_disables_a_safeguard() {
     assert_eq!(output.code(), 0, "{output}");
 }
 
+/// The number is that of the whole plan, and not of each job.
+#[test]
+fn jobs_are_refused_if_the_plan_destroys_more_stacks_than_it_allows() {
+    let repository = applied(&STACKS);
+    want(&repository, "/web", "2");
+    let export = "export make saved -o jobs.mk --work-order order.json --jobs 9";
+    for (allowed, hint) in [
+        ("", "there is no terminal to ask"),
+        (
+            "--allow-destroy 2",
+            "this plan has 4 destroys, and `--allow-destroy` allows 2",
+        ),
+    ] {
+        done(&repository, &format!("plan --destroy {allowed} -o saved"));
+        done(&repository, export);
+        let order = order_of(&repository);
+        for stack in ["/app", "/web"] {
+            let refused = fails(&repository, &job(&order, stack), 4, hint);
+            let fix = "make a new plan with `--allow-destroy=4`, and run `orch export` again";
+            assert!(refused.contains(fix), "{refused}");
+        }
+        fails(
+            &repository,
+            "finish --work-order order.json",
+            1,
+            "4 of 4 stacks not done",
+        );
+    }
+    log(&repository);
+    done(&repository, "plan --destroy --allow-destroy 4 -o saved");
+    done(&repository, export);
+    let order = order_of(&repository);
+    for stack in ["/app", "/web", "/db", "/cache"] {
+        done(&repository, &job(&order, stack));
+    }
+    done(&repository, "finish --work-order order.json");
+    assert_eq!(world(&repository, "app"), None);
+}
+
 #[test]
 fn job_that_starts_too_early_does_nothing() {
     let repository = with_state(&STACKS);

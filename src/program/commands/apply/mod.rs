@@ -307,6 +307,7 @@ fn plan_and_apply(
         approval: Approval {
             is_given: args.auto_approve,
             destroys: args.allow_destroy.unwrap_or_default(),
+            is_of_job: false,
         },
         allows: AllowedChanges {
             new_changes: args.allows_new_changes()
@@ -484,6 +485,7 @@ fn with_file<T>(
         approval: Approval {
             is_given: true,
             destroys: allowed.unwrap_or_default(),
+            is_of_job: flags.is_job,
         },
         rollback: RollbackFlags {
             allows: saved.plan.options.allow_rollback,
@@ -517,6 +519,7 @@ impl ConsoleApply<'_> {
             approval: Approval {
                 is_given: false,
                 destroys: 0,
+                is_of_job: false,
             },
             allows: AllowedChanges {
                 new_changes: args.allows_new_changes(),
