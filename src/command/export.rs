@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use super::run::{PolicyOptions, RunOptions};
 use crate::ascii::hex;
-use crate::context::{Context, FoundMove, MARK_ROOT, follow_all};
+use crate::context::{Context, FoundMove, MARK_ROOT, RollbackFlags, follow_all};
 use crate::error::{Error, ErrorContext as _, ErrorKind, Result};
 use crate::export::{
     Engine, ExportError, FORMAT, JobGraph, OrderedOperation, OrderedPolicies, OrderedTask,
@@ -27,7 +28,8 @@ use crate::project::policy::PolicyRun;
 use crate::record::journal::{Argument, SettingsRecord};
 use crate::run::order::{Direction, RunOrder};
 use crate::run::request::{head, new_id, past_applies, past_durations};
-use crate::run::run_command::RunCommand;
+use crate::run::run_command::{CommandKind, RunCommand};
+use crate::run::safeguard::Disabled;
 use crate::run::schedule::OnError;
 use crate::run::settings::RunSettings;
 use crate::selection::graph::digest;
@@ -62,6 +64,41 @@ pub struct ExportedCommand {
     pub allows_rollback: bool,
     /// The stacks that no policy adds.
     pub excluded: Vec<StackPath>,
+    pub disabled: Disabled,
+}
+
+impl ExportedCommand {
+    /// Returns the options of the same command as one run.
+    fn run(&self, settings: &RunSettings) -> RunOptions {
+        RunOptions {
+            command: self.words.clone(),
+            kind: if self.is_eval {
+                CommandKind::Template
+            } else {
+                CommandKind::Plain
+            },
+            is_reverse: self.is_reverse,
+            settings: settings.clone(),
+            resume: None,
+            allow_concurrent: false,
+            policies: PolicyOptions {
+                mode: None,
+                followup: None,
+                metadata: Vec::new(),
+            },
+            rollback: RollbackFlags {
+                allows: self.allows_rollback,
+                fetches: false,
+            },
+            is_about_changes: false,
+            lock_timeout: Duration::ZERO,
+            fails_if_empty: false,
+            job: None,
+            results: None,
+            runs_elsewhere: true,
+            disabled: self.disabled.clone(),
+        }
+    }
 }
 
 /// A pipeline, and the work order that its jobs read.
@@ -71,7 +108,7 @@ pub struct Export {
 }
 
 impl Context {
-    /// Exports a command in the selected stacks. No cycle touches them.
+    /// Exports a command in the selected stacks, unless `orch run` would refuse it.
     pub fn export_command(
         &mut self,
         options: &ExportOptions,
@@ -81,9 +118,8 @@ impl Context {
         let kind = self.recognized(&command.words, &options.settings)?;
         let is_recorded = self.is_recorded(kind);
         self.check_jobs(options, is_recorded)?;
-        let is_followed = kind == Some(RecordKind::Apply)
-            && !command.is_reverse
-            && self.project.settings.policies.run != PolicyRun::Off;
+        let run = command.run(&options.settings);
+        let is_followed = self.check_exported(&run, selection)? != PolicyRun::Off;
         if is_followed {
             self.check_policies()?;
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +54,8 @@ pub struct RunRequest {
     pub invocation: Invocation,
     /// The id of the run, if it has one already.
     pub id: Option<String>,
+    /// Whether only other machines run it, so that programs may be missing here.
+    pub runs_elsewhere: bool,
 }
 
 /// The command line after `orch`, and its directory.
@@ -121,6 +123,7 @@ impl RunRequest {
         let mut tasks = Vec::with_capacity(sequence.len());
         let mut missing: BTreeMap<LookupError, Vec<StackIndex>> = BTreeMap::new();
         let mut finder = TaskFinder::new(project, id);
+        finder.may_lack_programs = self.runs_elsewhere;
         for &stack in sequence {
             let environment = environments.remove(&stack).unwrap_or_default();
             match finder.find_all(stack, self.command.commands(stack), &environment) {
@@ -294,6 +297,7 @@ pub struct TaskFinder<'a> {
     run: &'a str,
     host_path: Option<OsString>,
     finders: HashMap<OsString, ProgramFinder>,
+    may_lack_programs: bool,
 }
 
 impl<'a> TaskFinder<'a> {
@@ -304,6 +308,7 @@ impl<'a> TaskFinder<'a> {
             run,
             host_path: std::env::var_os("PATH"),
             finders: HashMap::new(),
+            may_lack_programs: false,
         }
     }
 
@@ -354,7 +359,10 @@ impl<'a> TaskFinder<'a> {
             .finders
             .entry(name.clone())
             .or_insert_with(|| ProgramFinder::new(name));
-        let program = finder.find(&directory, search.as_deref())?;
+        let program = match finder.find(&directory, search.as_deref()) {
+            Err(_) if self.may_lack_programs => PathBuf::from(name),
+            found => found?,
+        };
         Ok(Task {
             name: name.clone(),
             program,

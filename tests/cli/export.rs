@@ -1104,6 +1104,66 @@ fn export_refuses_jobs_that_cannot_run_or_cannot_fail() {
     assert!(output.stderr.contains("workers will refuse"), "{output}");
 }
 
+/// A job sees only its own stacks: others would have run before one of them is refused.
+#[test]
+fn export_refuses_what_a_run_refuses_before_its_first_command() {
+    let sandbox = Sandbox::layout("app after /db\ndb\nweb");
+    let protected = "stack {\n  lifecycle {\n    prevent_destroy = true\n  }\n}\n";
+    sandbox.write("/kept/stack.orch.hcl", protected);
+    let repository = Repository::of(sandbox);
+    let export = "export make --work-order o.json";
+    let refused = [
+        (
+            "--retries 2 -- true",
+            64,
+            "--retries 2 needs a condition for stack `/db` and 3 more",
+        ),
+        (
+            "--retry-on-exit 3 -- true",
+            64,
+            "has no effect without --retries",
+        ),
+        ("--eval -- echo ${global.none}", 3, "no global `none`"),
+        (
+            "--exclude kept -- terraform destroy",
+            4,
+            "the run destroys stacks before others that run after them",
+        ),
+        (
+            "--match db --match web --reverse -- terraform destroy",
+            4,
+            "keeps others that run after them",
+        ),
+        ("--reverse -- terraform destroy", 4, "`/kept`"),
+    ];
+    for (arguments, code, said) in refused {
+        for command in ["run", export] {
+            let output = repository.orch(&format!("{command} {arguments}"));
+            assert_eq!(output.code(), code, "{command} {arguments}: {output}");
+            assert!(output.stderr.contains(said), "{output}");
+        }
+        assert!(!repository.path("/o.json").exists(), "{arguments}");
+    }
+    let unnamed = repository.command(&format!("{export} --")).arg("").output();
+    assert_eq!(unnamed.unwrap().status.code(), Some(64));
+    // Jobs may have these.
+    for arguments in [
+        "-- no-such-program",
+        "--eval -- echo ${env.NO_SUCH_VARIABLE}",
+        "--exclude kept --reverse -- terraform destroy",
+    ] {
+        let output = repository.orch(&format!("{export} {arguments}"));
+        assert_eq!(output.code(), 0, "{output}");
+    }
+    let mut disabled = repository.command(&format!("{export} --exclude kept -- terraform destroy"));
+    let output = disabled.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let disable = "ORCH_DISABLE_SAFEGUARDS=destroy-order";
+    assert!(said.contains(disable), "{said}");
+    let disabled = disabled.env("ORCH_DISABLE_SAFEGUARDS", "destroy-order");
+    assert!(disabled.status().unwrap().success());
+}
+
 /// The state has nothing of them, so that only the order shows that dependents have been destroyed.
 #[test]
 fn jobs_that_no_state_records_destroy_each_stack_after_its_dependents() {

@@ -2,6 +2,7 @@
 
 mod command;
 mod destroys;
+mod exported;
 mod options;
 mod policies;
 mod recorder;
@@ -16,6 +17,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use self::command::EvaluatedCommand;
 pub use self::destroys::DestroyGuard;
 pub use self::options::{
     JobResults, PolicyOptions, ResumeOptions, RunJob, RunOptions, SeenAttempts,
@@ -29,6 +31,7 @@ use self::sharing::SharingStacks;
 use super::workflow::EarlierWorkflow;
 use super::{RunOutput, RunSession, annotate, is_lost};
 use crate::context::{Context, CyclesAre};
+use crate::diagnostic::Code;
 use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::project::Problems;
@@ -89,9 +92,16 @@ impl PreparedCommand {
         let selection = with_script.as_ref().unwrap_or(selection);
         context.check_cycles(CyclesAre::ErrorsWithin(selection));
         let stacks: Vec<StackIndex> = selection.stacks().collect();
-        let evaluated = command::evaluated(context, words, kind, &stacks)?;
-        context.add_shared(evaluated.problems);
-        let command = evaluated.command;
+        let EvaluatedCommand {
+            environments,
+            command,
+            sharing,
+            mut problems,
+        } = command::evaluated(context, words, kind, &stacks)?;
+        if options.runs_elsewhere {
+            problems.retain(|it| it.diagnostic.code != Code::UnsetVariable);
+        }
+        context.add_shared(problems);
         context.report()?;
         let is_open = resumed.as_ref().is_some_and(|resumed| resumed.is_open);
         if !is_open && options.fails_if_empty && selection.is_empty() {
@@ -105,15 +115,17 @@ impl PreparedCommand {
         }
         options.check_limits(context)?;
         let mut request = RunRequest {
-            environments: evaluated.environments,
+            environments,
             id,
             ..request(context, options, selection, command.clone(), resumed)
         };
         let settings = &mut request.settings;
-        settings.sharing = settings.sharing.or(evaluated.sharing);
+        settings.sharing = settings.sharing.or(sharing);
         match request.prepare(&context.project) {
             Ok(mut run) => {
-                context.ask_tools(&mut run, &command);
+                if !options.runs_elsewhere {
+                    context.ask_tools(&mut run, &command);
+                }
                 Ok(Prepared::Run(PreparedCommand { run, command }))
             }
             Err(PrepareError::Settings(error)) => Err(options::explained(context, error)),
@@ -209,6 +221,7 @@ fn request(
             directory: context.directory.clone(),
         },
         id: None,
+        runs_elsewhere: options.runs_elsewhere,
     }
 }
 

@@ -41,6 +41,8 @@ pub struct RunOptions {
     pub job: Option<RunJob>,
     /// The results of its work order.
     pub results: Option<JobResults>,
+    /// Whether only other machines run it, which may have more programs and variables.
+    pub runs_elsewhere: bool,
     pub disabled: Disabled,
 }
 

@@ -86,7 +86,13 @@ pub(super) fn mode(
         .map(OsString::from)
         .collect();
     let follows_destroy = says(&followup) == Some(RecordKind::Destroy);
-    let hint = "remove `--policies`";
+    let hint = match flags.mode {
+        Some(_) => "remove `--policies`",
+        // It is recorded as an apply.
+        None if found == Some(RecordKind::Destroy) => "use `--record=destroy`",
+        None if options.runs_elsewhere => "set `run = \"off\"` in `config { policies {} }`",
+        None => "add `--policies=off`",
+    };
     let turns = run.sequence.iter().zip(&run.tasks);
     let destroys_somewhere = || {
         let mut turns = turns.clone();

@@ -154,6 +154,15 @@ pub(super) fn lock(
     }))
 }
 
+/// Returns whether the state records a command of a run.
+pub(super) fn is_recorded(
+    context: &Context,
+    PreparedCommand { run, command }: &PreparedCommand,
+) -> Result<bool> {
+    let recorder = Recorder::new(context, run)?;
+    Ok(recorder.is_some_and(|it| it.actions(run, command).iter().any(Option::is_some)))
+}
+
 fn recorded(run: &PreparedRun, actions: &Actions) -> Vec<StackIndex> {
     let turns = run.sequence.iter().zip(actions);
     let recorded = turns.filter(|(_, action)| action.is_some());

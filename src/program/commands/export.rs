@@ -20,9 +20,10 @@ use orch::selection::select::Selection;
 
 use super::reports::target;
 use super::run::arguments::{AttemptArgs, OnErrorArg};
-use super::run::flags::{ExitCodeArgs, RecordArgs};
-use super::run::jobs;
+use super::run::flags::{ExitCodeArgs, RecordArgs, SafeguardArgs};
 use super::run::recorded::SELECTION;
+use super::run::safeguards::disabled;
+use super::run::{check_program, jobs};
 use super::selection_flags::{SEE_SELECTION, SelectArgs};
 use super::show::unreadable;
 use super::{CommandContext, Reads, working_directory};
@@ -65,6 +66,9 @@ const OF_COMMAND: [&str; 16] = [
 /// The run is the apply of a plan file, or a command in the selected stacks. A job runs a list of
 /// stacks: chains of stacks that wait for each other, and others that take as long together. Earlier
 /// runs on this machine show how long a stack takes.
+///
+/// A command that `orch run` would refuse is not exported. Only the jobs check programs, the working
+/// tree, and variables that are not set here.
 ///
 /// Beside the pipeline, a work order is written: a file that each job needs. The pipeline itself has no
 /// path of a stack and no word of the command. Neither file counts as an uncommitted change. See `orch
@@ -213,6 +217,7 @@ pub(super) fn export(chdir: &[PathBuf], args: &EngineExportArgs) -> Result<ExitS
 
 /// Exports a command in the selected stacks.
 fn command(chdir: &[PathBuf], options: &ExportOptions, args: &EngineExportArgs) -> Result<Export> {
+    check_program(&args.command)?;
     let filters = args.select.request(chdir)?;
     let mut context = CommandContext::new(chdir, None, args.select.reads())?;
     context.check(filters.change.as_ref())?;
@@ -223,10 +228,9 @@ fn command(chdir: &[PathBuf], options: &ExportOptions, args: &EngineExportArgs) 
         is_reverse: args.reverse,
         allows_rollback: args.record.allow_rollback,
         excluded: context.excluded_paths(&query),
+        disabled: disabled(&SafeguardArgs::default(), std::iter::empty(), false)?.of_job(),
     };
     let selection = context.select(&query);
-    context.check_cycles(CyclesAre::ErrorsWithin(&selection));
-    context.report()?;
     context.ask(|context| context.export_command(options, &command, &selection))
 }
 

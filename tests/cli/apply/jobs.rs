@@ -903,3 +903,50 @@ fn export_notes_that_policies_follow_the_jobs() {
         assert_eq!(output.contains(after), expected, "{command}: {output}");
     }
 }
+
+/// What a policy asks for would be destroyed too.
+#[test]
+fn export_refuses_policies_beside_a_command_that_destroys() {
+    let repository = with_state(&STACKS);
+    attach(&repository, "never", "package never\n");
+    let run = "orch {\n  config {\n    policies {\n      run = \"tracked\"\n    }\n  }\n}\n";
+    repository.write("/run.orch.hcl", run);
+    let destroys = "orch {\n  config {\n    run {\n      env {\n        TF_CLI_ARGS_apply = \"-destroy\"\n      }\n    }\n  }\n}\n";
+    repository.write("/db/run.orch.hcl", destroys);
+    repository.commit();
+    let why = "policies cannot be combined with a command that destroys";
+    let export = "export make -o jobs.mk --work-order order.json";
+    let of_run = "add `--policies=off`";
+    let off = "set `run = \"off\"` in `config { policies {} }`";
+    let destroy = "use `--record=destroy`";
+    for (command, flags, hint) in [
+        (export, "-- terraform apply", off),
+        ("run -X", "-- terraform apply", of_run),
+        (export, "--record=apply -- terraform destroy", destroy),
+        ("run -X", "--record=apply -- terraform destroy", destroy),
+    ] {
+        let refused = fails(&repository, &format!("{command} {flags}"), 64, why);
+        assert!(refused.contains(hint), "{refused}");
+    }
+    assert!(!repository.path("/order.json").exists());
+    let output = done(
+        &repository,
+        &format!("{export} --record=destroy --reverse -- terraform destroy"),
+    );
+    assert!(!output.contains("follow-ups"), "{output}");
+}
+
+/// A job would see the other stacks only in the state.
+#[test]
+fn export_refuses_a_recorded_destroy_before_dependents() {
+    let repository = with_state(&STACKS);
+    let why = "the run destroys stacks before others that run after them";
+    let export = "export make -o jobs.mk --work-order order.json --record=destroy";
+    fails(&repository, &format!("{export} -- true"), 4, why);
+    let of_two = format!("{export} --match db --match web --reverse -- true");
+    done(&repository, &of_two);
+    done(&repository, "run -q --record=apply -- true");
+    let refused = fails(&repository, &of_two, 4, "keeps others that run after them");
+    assert!(refused.contains("/app runs after /db"), "{refused}");
+    done(&repository, &format!("{export} --reverse -- true"));
+}

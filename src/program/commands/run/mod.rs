@@ -12,6 +12,7 @@ mod report;
 pub(super) mod safeguards;
 mod stray_flags;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use orch::command::run::{NothingToRun, Prepared, Resumed, SelectedRun};
@@ -140,9 +141,9 @@ fn reads(args: &RunArgs, kind: CommandKind, disabled: &Disabled) -> Reads {
 
 /// Checks that there is a command, and only one: a resumed run has the command of the earlier run.
 fn check_command(args: &RunArgs, kind: CommandKind) -> Result<()> {
-    let Some(name) = args.command.first() else {
+    if args.command.is_empty() {
         return Ok(());
-    };
+    }
     if args.resume.is_wanted() {
         let flag = match &args.resume.resume {
             Some(run) => format!("--resume {run}"),
@@ -154,7 +155,15 @@ fn check_command(args: &RunArgs, kind: CommandKind) -> Result<()> {
             command_line(&args.command)
         )));
     }
-    if name.is_empty() && kind != CommandKind::Script {
+    if kind != CommandKind::Script {
+        check_program(&args.command)?;
+    }
+    Ok(())
+}
+
+/// Checks that a command names a program.
+pub(super) fn check_program(command: &[OsString]) -> Result<()> {
+    if command.first().is_some_and(|name| name.is_empty()) {
         return Err(ProgramError::usage("the name of the program is empty"));
     }
     Ok(())

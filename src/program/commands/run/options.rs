@@ -47,6 +47,7 @@ impl RunArgs {
             fails_if_empty: self.fail_if_empty,
             job: None,
             results: None,
+            runs_elsewhere: false,
             disabled,
         }
     }
