@@ -402,6 +402,13 @@ impl Context {
             let known = before.map(|it| it.turn).chain(job.turns.iter().copied());
             self.add_results(order, &known.collect(), &mut states)?;
         }
+        let unbegun = if states.iter().all(|it| *it == TurnProgress::Left) {
+            let all = order.turns.iter();
+            let stacks = all.filter_map(|turn| self.project.stacks.find(&turn.stack));
+            stacks.collect()
+        } else {
+            Vec::new()
+        };
         let own = job.turns.iter().map(|&turn| &order.turns[turn].stack);
         let own: BTreeSet<&StackPath> = own.collect();
         records.retain(|stack, _| own.contains(stack));
@@ -417,6 +424,7 @@ impl Context {
                     left: left.map(|job| job.id).collect(),
                     ..order_job(order, &job.id, secret)
                 },
+                unbegun,
                 records,
             },
             seen,

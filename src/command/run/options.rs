@@ -14,7 +14,7 @@ use crate::plan::stale::record_of;
 use crate::printable::printable;
 use crate::project::config::TagLimit;
 use crate::project::policy::PolicyRun;
-use crate::project::stack::Stacks;
+use crate::project::stack::{StackIndex, Stacks};
 use crate::record::results::OrderOutline;
 use crate::run::run_command::CommandKind;
 use crate::run::safeguard::Disabled;
@@ -48,6 +48,8 @@ pub struct RunOptions {
 
 pub struct RunJob {
     pub order: OrderJob,
+    /// The stacks of the whole work order, if none has begun.
+    pub unbegun: Vec<StackIndex>,
     /// What the state had of its stacks before the lock was taken, by stack.
     pub records: BTreeMap<StackPath, Option<String>>,
 }

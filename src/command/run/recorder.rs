@@ -1,6 +1,6 @@
 //! Whether and how a run is recorded in the state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -130,7 +130,11 @@ pub(super) fn lock(
     let flags = options.rollback;
     destroys.check(context, run, command, Some(&document))?;
     context.refuse_protected(run, command, &document)?;
-    check_stacks(context, flags, &document, &recorded(run, &actions))?;
+    // The first job is refused if a later one would be.
+    let unbegun = options.job.iter().flat_map(|job| &job.unbegun).copied();
+    let stacks: BTreeSet<StackIndex> = recorded(run, &actions).into_iter().chain(unbegun).collect();
+    let stacks: Vec<StackIndex> = stacks.into_iter().collect();
+    check_stacks(context, flags, &document, &stacks)?;
     let of_turns = || actions.iter().flatten().map(|it| &it.action);
     // Follow-ups never destroy.
     let destroys_all =

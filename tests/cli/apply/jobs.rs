@@ -950,3 +950,26 @@ fn export_refuses_a_recorded_destroy_before_dependents() {
     assert!(refused.contains("/app runs after /db"), "{refused}");
     done(&repository, &format!("{export} --reverse -- true"));
 }
+
+/// As for one run: otherwise only the job of that stack would be refused, after others.
+#[test]
+fn first_job_of_a_command_is_refused_if_a_later_one_would_roll_back() {
+    let repository = with_state(&STACKS);
+    repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+    repository.commit();
+    want(&repository, "/web", "2");
+    done(&repository, "run -q --match web --record=apply -- true");
+    repository.git("checkout -q HEAD~1");
+    let export = "export make -o jobs.mk --work-order order.json --jobs 9 --record=apply";
+    done(&repository, &format!("{export} -- sh ../note"));
+    let order = order_of(&repository);
+    let why = "would roll back stack `/web`";
+    for stack in ["/db", "/web"] {
+        fails(&repository, &job(&order, stack), 4, why);
+    }
+    assert_eq!(log(&repository), [""; 0]);
+    let of_others = "--exclude web -- sh ../note";
+    done(&repository, &format!("{export} {of_others}"));
+    done(&repository, &job(&order_of(&repository), "/db"));
+    assert_eq!(log(&repository), ["db"]);
+}
