@@ -31,6 +31,7 @@ use crate::run::workflow::now;
 use crate::selection::graph::digest;
 use crate::state::backend::Backend;
 use crate::state::document::{AttemptOutcome, Entry, Intent, OrderJob};
+use crate::state::job_lease::JobLease;
 use crate::state::open::{open, open_without_state};
 use crate::state::results::LatestAttempts;
 use crate::state::shared;
@@ -490,10 +491,11 @@ impl Context {
         }
     }
 
-    /// Returns where the results of a job go.
+    /// Returns where the results of a job go, which may have a lease.
     pub(super) fn order_results(
         &self,
         outline: &Arc<OrderOutline>,
+        lease: Option<Arc<JobLease>>,
     ) -> Result<Option<OrderResults>> {
         let Some(backend) = self.results_store()? else {
             return Ok(None);
@@ -517,6 +519,7 @@ impl Context {
             outline: Arc::clone(outline),
             backend,
             marks,
+            lease,
         }))
     }
 

@@ -225,7 +225,7 @@ impl Context {
         let root = self.project.root.clone();
         let opened = self.opened()?;
         let clock = SystemClock::default();
-        let look = || {
+        let free = || {
             let here = running(&root, |it| !is_job_of(it, &order.run))?;
             let unlocking = Unlocking {
                 code: code(order, secret),
@@ -251,7 +251,7 @@ impl Context {
         };
         let (here, unlocked) = await_end(
             wait,
-            look,
+            free,
             |seen| match seen {
                 Ok((here, unlocked)) => {
                     here.is_some() || matches!(unlocked, Err(UnlockError::Alive(_)))

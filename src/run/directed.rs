@@ -8,13 +8,14 @@ use std::rc::Rc;
 
 use super::event::{Ending, Failure, Outcome, Reaction};
 use super::execute::{
-    Commands, Control, Executor, Running, Settlement, SettlementSender, Signal, StepStart, Task,
-    UpcomingStep,
+    Commands, Control, Executor, Running, Settlement, SettlementSender, Signal, StateAlarm,
+    StepStart, Task, UpcomingStep,
 };
 use super::following::PolicyThread;
 use super::state::{Findings, OpenIntent, RunState};
 use super::turn::{Step, Turn, TurnIndex};
 use super::workflow::TurnFacts;
+use crate::state::job_lease::JobLease;
 
 /// Decides during a run.
 pub trait Director {
@@ -69,6 +70,8 @@ pub trait Director {
 pub(super) struct TurnExecutor<'a, 'd> {
     pub(super) commands: Commands<'a>,
     pub(super) state: Option<Rc<RunState>>,
+    /// The lease of the job, without which nothing starts, and what then ends the run.
+    pub(super) lease: Option<(&'a JobLease, StateAlarm)>,
     /// Shared with the task closure of the executor, which borrows it after this has given it back.
     pub(super) director: &'a RefCell<Option<&'d mut dyn Director>>,
     pub(super) following: &'a RefCell<Option<PolicyThread>>,
@@ -85,6 +88,12 @@ impl Executor for TurnExecutor<'_, '_> {
     type Command = RunningStep;
 
     fn is_held(&mut self, step: &UpcomingStep<'_>) -> bool {
+        if let Some((lease, alarm)) = &self.lease
+            && let Some(why) = lease.lost()
+        {
+            alarm.ring(&why);
+            return true;
+        }
         let mut director = self.director.borrow_mut();
         director.as_mut().is_some_and(|it| it.is_held(step))
     }

@@ -18,6 +18,7 @@ use crate::run::turn::{Operation, TurnIndex};
 use crate::state::backend::Backend;
 use crate::state::clock::{Clock as _, SystemClock};
 use crate::state::document::{Entry, RunAction};
+use crate::state::job_lease::JobLease;
 use crate::state::results::ResultName;
 use crate::state::store::{RETRY_TIMEOUT, StoreError};
 
@@ -30,6 +31,8 @@ pub struct OrderResults {
     pub backend: Backend,
     /// If no state shows which attempts have begun.
     pub marks: Option<StartMarks>,
+    /// The lease of the job, if it has one.
+    pub lease: Option<Arc<JobLease>>,
 }
 
 /// Marks attempts as begun.
@@ -89,6 +92,7 @@ impl ResultSender {
             outline,
             backend,
             marks,
+            lease: _,
         } = results;
         let of_thread = Arc::clone(&outline);
         let thread = thread::Builder::new()

@@ -26,6 +26,7 @@ use crate::run::state::{RunState, StatePlan, WriterReports};
 use crate::run::steps::{command_steps, confirmed};
 use crate::run::turn::{Operation, Step, TurnIndex};
 use crate::run::workflow::Follower;
+use crate::state::job_lease::JobLease;
 use crate::state::writer::{StateWriter, WriterEnd};
 
 pub struct BeginOptions<'a> {
@@ -54,6 +55,7 @@ pub struct StartedRun {
     inbox: Inbox,
     recording: Recording,
     id: String,
+    lease: Option<Arc<JobLease>>,
     state: Option<RunState>,
     following: Option<PolicyThread>,
     followups: FollowUpTurns,
@@ -126,6 +128,7 @@ impl StartedRun {
             // If there is no reader, the first event fails.
             _ = stream.write(header);
         }
+        let lease = results.as_ref().and_then(|results| results.lease.clone());
         let results = match results.zip(header.as_ref()) {
             Some((results, header)) => {
                 let logs = recording.folder().map(|folder| folder.join("logs"));
@@ -150,6 +153,7 @@ impl StartedRun {
             inbox,
             recording,
             id: id.to_owned(),
+            lease,
             state: None,
             following: None,
             followups: FollowUpTurns::default(),
@@ -361,6 +365,7 @@ impl StartedRun {
         let mut executor = TurnExecutor {
             commands,
             state: state.clone(),
+            lease: (self.lease.as_deref()).map(|lease| (lease, self.inbox.state_alarm())),
             director: &director,
             following: &following,
         };

@@ -2,7 +2,9 @@
 //!
 //! A job renews its lease until it ends. One that was killed counts as running for [`LEASE`], by the clock of the store.
 
+use std::fmt::{self, Debug, Formatter};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::backend::{Backend, PutOutcome};
+use super::clock::{Clock, Moment, SystemClock};
 use super::results::LEASE_OF_JOB;
 use super::store::{PutCondition, StoreError, StoredObject, Version};
 use crate::author::host;
@@ -43,8 +46,17 @@ pub struct RunningJob {
 /// A lease of this process. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct JobLease {
+    renewal: Arc<Mutex<Renewal>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl JobLease {
+    /// Returns why the job must start nothing more, if it has lost its lease or may have: the process may have been
+    /// stopped, or the store out of reach.
+    pub fn lost(&self) -> Option<&'static str> {
+        lock(&self.renewal).lost(&SystemClock::default())
+    }
 }
 
 impl Drop for JobLease {
@@ -53,6 +65,10 @@ impl Drop for JobLease {
         // If it has panicked, the lease runs out.
         _ = self.thread.take().map(JoinHandle::join);
     }
+}
+
+fn lock(renewal: &Mutex<Renewal>) -> MutexGuard<'_, Renewal> {
+    renewal.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The result of an attempt to take a lease.
@@ -92,10 +108,12 @@ impl Backend {
             renewals: 0,
             has_ended: false,
         };
+        let clock = SystemClock::default();
         let mut condition = PutCondition::Absent;
-        let version = loop {
+        let (version, sure) = loop {
+            let begun = Moment::now(&clock);
             match self.swap_bytes(&key, &lease.to_bytes(), &condition)? {
-                PutOutcome::Done(version) => break version,
+                PutOutcome::Done(version) => break (version, begun),
                 PutOutcome::Refused(Some(found)) => {
                     if let Some(running) = running(&name, &found) {
                         return Ok(LeaseAttempt::Held(running));
@@ -105,15 +123,19 @@ impl Backend {
                 PutOutcome::Refused(None) => condition = PutCondition::Absent,
             }
         };
-        let (stop, stopped) = mpsc::channel();
-        let renewing = Renewing {
+        let renewal = Arc::new(Mutex::new(Renewal {
             backend: self,
             key,
             lease,
             version,
-        };
-        let thread = thread::spawn(move || renewing.go(&stopped));
+            sure,
+            is_lost: false,
+        }));
+        let (stop, stopped) = mpsc::channel();
+        let renewed = renewal.clone();
+        let thread = thread::spawn(move || renew(&renewed, &stopped));
         Ok(LeaseAttempt::Taken(JobLease {
+            renewal,
             stop: Some(stop),
             thread: Some(thread),
         }))
@@ -147,39 +169,156 @@ impl Lease {
     }
 }
 
-struct Renewing {
+struct Renewal {
     backend: Backend,
     key: String,
     lease: Lease,
     version: Version,
+    /// When the last renewal was sent that arrived.
+    sure: Moment,
+    /// Whether another run of the job has taken the lease.
+    is_lost: bool,
 }
 
-impl Renewing {
-    /// Renews the lease until the job ends, and ends it.
-    fn go(mut self, stopped: &Receiver<()>) {
-        while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            self.put();
+impl Debug for Renewal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Renewal").field(&self.lease).finish()
+    }
+}
+
+/// Renews a lease until its job ends, and ends it.
+fn renew(renewal: &Mutex<Renewal>, stopped: &Receiver<()>) {
+    let clock = SystemClock::default();
+    while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        lock(renewal).renew(&clock);
+    }
+    let mut renewal = lock(renewal);
+    renewal.lease.has_ended = true;
+    renewal.renew(&clock);
+}
+
+impl Renewal {
+    fn renew(&mut self, clock: &dyn Clock) {
+        while !self.is_lost {
+            self.lease.renewals += 1;
+            let begun = Moment::now(clock);
+            let condition = PutCondition::Unchanged(self.version.clone());
+            let bytes = self.lease.to_bytes();
+            match self.backend.swap_bytes(&self.key, &bytes, &condition) {
+                Ok(PutOutcome::Done(version)) => {
+                    self.version = version;
+                    self.sure = begun;
+                }
+                Ok(PutOutcome::Refused(found)) => {
+                    let lease = |found: &StoredObject| serde_json::from_slice(&found.bytes).ok();
+                    let lease: Option<Lease> = found.as_ref().and_then(lease);
+                    self.is_lost = lease.is_none_or(|lease| lease.code != self.lease.code);
+                    if let Some(found) = found.filter(|_| !self.is_lost) {
+                        // An earlier renewal, whose answer was lost.
+                        self.version = found.version;
+                        continue;
+                    }
+                }
+                // The next one may arrive.
+                Err(_) => {}
+            }
+            return;
         }
-        self.lease.has_ended = true;
-        self.put();
     }
 
-    /// If that fails, the lease runs out unless the next renewal succeeds.
-    fn put(&mut self) {
-        self.lease.renewals += 1;
-        let condition = PutCondition::Unchanged(self.version.clone());
-        let bytes = self.lease.to_bytes();
-        match self.backend.swap_bytes(&self.key, &bytes, &condition) {
-            Ok(PutOutcome::Done(version)) => self.version = version,
-            // It may be an earlier one, whose answer was lost.
-            Ok(PutOutcome::Refused(Some(found))) => {
-                let lease = serde_json::from_slice::<Lease>(&found.bytes);
-                if lease.is_ok_and(|lease| lease.code == self.lease.code) {
-                    self.version = found.version;
-                    self.put();
-                }
-            }
-            Ok(PutOutcome::Refused(None)) | Err(_) => {}
+    fn lost(&mut self, clock: &dyn Clock) -> Option<&'static str> {
+        if self.sure.passed(clock) >= 3 * INTERVAL {
+            self.renew(clock);
         }
+        if self.is_lost {
+            Some("another run of this job has begun")
+        } else if self.sure.passed(clock) >= LEASE {
+            Some("the lease of this job could not be renewed for 2m")
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::state::open::open_without_state;
+
+    struct TestClock(Cell<Duration>);
+
+    impl Clock for TestClock {
+        fn elapsed(&self) -> Duration {
+            self.0.get()
+        }
+
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+
+        fn sleep(&self, duration: Duration) {
+            self.0.set(self.0.get() + duration);
+        }
+    }
+
+    fn taken(store: Backend) -> Option<JobLease> {
+        match store.take_lease("run", 0).unwrap() {
+            LeaseAttempt::Taken(lease) => Some(lease),
+            LeaseAttempt::Held(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_lease_is_lost_once_another_run_may_have_taken_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = || open_without_state(folder.path());
+        let lease = taken(store()).unwrap();
+        assert!(taken(store()).is_none());
+        assert!(store().running_job("run").unwrap().is_some());
+        let clock = TestClock(Cell::default());
+        let mut renewal = lock(&lease.renewal);
+        renewal.sure = Moment::now(&clock);
+        assert_eq!(renewal.lost(&clock), None);
+        // It is renewed before it runs out.
+        clock.sleep(3 * LEASE);
+        assert_eq!(renewal.lost(&clock), None);
+        // Another run finds that it has run out.
+        let other = Lease {
+            code: "other".to_owned(),
+            ..renewal.lease.clone()
+        };
+        let condition = PutCondition::Unchanged(renewal.version.clone());
+        let put = store().swap_bytes(&renewal.key, &other.to_bytes(), &condition);
+        assert!(matches!(put, Ok(PutOutcome::Done(_))));
+        assert_eq!(renewal.lost(&clock), None);
+        clock.sleep(LEASE);
+        assert_eq!(
+            renewal.lost(&clock),
+            Some("another run of this job has begun")
+        );
+        drop(renewal);
+        drop(lease);
+        assert!(taken(store()).is_none());
+    }
+
+    #[test]
+    fn a_lease_is_lost_while_the_store_cannot_be_reached() {
+        let folder = tempfile::tempdir().unwrap();
+        let lease = taken(open_without_state(folder.path())).unwrap();
+        let clock = TestClock(Cell::default());
+        let mut renewal = lock(&lease.renewal);
+        renewal.sure = Moment::now(&clock);
+        let results = folder.path().join(".orch/state/default.results");
+        std::fs::remove_dir_all(&results).unwrap();
+        std::fs::write(&results, "").unwrap();
+        clock.sleep(3 * INTERVAL);
+        assert_eq!(renewal.lost(&clock), None);
+        clock.sleep(INTERVAL);
+        let why = "the lease of this job could not be renewed for 2m";
+        assert_eq!(renewal.lost(&clock), Some(why));
     }
 }

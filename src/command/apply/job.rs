@@ -222,7 +222,9 @@ impl Apply<'_> {
 
     /// Returns where the results of a job go.
     pub(super) fn results(&self, context: &Context) -> Result<Option<OrderResults>> {
-        let of_part = self.part.map(|part| context.order_results(&part.outline));
+        let of_part = self
+            .part
+            .map(|part| context.order_results(&part.outline, None));
         Ok(of_part.transpose()?.flatten())
     }
 

@@ -427,7 +427,7 @@ impl LockedRun {
         let is_job = self.results.is_some();
         let is_of_order = is_job || run.follows_order();
         let results = self.results.as_ref();
-        let results = results.map(|results| context.order_results(&results.outline));
+        let results = results.map(|it| context.order_results(&it.outline, it.lease.clone()));
         let circumstances = BeginOptions {
             is_recorded: context.rule != RootRule::WorkingDirectory,
             notices: &context.notices,

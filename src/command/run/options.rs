@@ -20,6 +20,7 @@ use crate::run::run_command::CommandKind;
 use crate::run::safeguard::Disabled;
 use crate::run::settings::{RunSettings, SettingsError};
 use crate::state::document::{Document, OrderJob};
+use crate::state::job_lease::JobLease;
 use crate::state::results::LatestAttempts;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -60,6 +61,7 @@ pub struct JobResults {
     pub outline: Arc<OrderOutline>,
     /// The attempts at its turns before the gate, if they show what is done.
     pub seen: Option<SeenAttempts>,
+    pub lease: Option<Arc<JobLease>>,
 }
 
 /// The latest attempts at some turns of a work order.

@@ -103,9 +103,13 @@ fn ended_without_start(
         })
     };
     let mut failed: BTreeMap<usize, Timestamp> = BTreeMap::new();
+    let mut succeeded: BTreeSet<&str> = BTreeSet::new();
     for result in results {
         match outcome(result) {
-            Some((_, OutcomeRecord::Succeeded)) => _ = failed.remove(&result.turn),
+            Some((_, OutcomeRecord::Succeeded)) => {
+                failed.remove(&result.turn);
+                succeeded.insert(&outline.turns[result.turn].stack);
+            }
             Some((at, _)) => _ = failed.insert(result.turn, at),
             None => {}
         }
@@ -130,11 +134,11 @@ fn ended_without_start(
             }
         };
         // Otherwise, a stack would look done whose first turn has succeeded: it may only be destroyed.
-        let is_first = numbers[position] == 1;
+        let looks_done = numbers[position] > 1 && succeeded.contains(turn.stack.as_str());
         let outcome = match cause {
             Some(_) => outcome,
-            None if is_first => continue,
-            None => OutcomeRecord::Cancelled,
+            None if looks_done => OutcomeRecord::Cancelled,
+            None => continue,
         };
         let ended = EndedTurnRecord {
             stack: turn.stack.clone(),

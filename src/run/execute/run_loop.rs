@@ -485,7 +485,8 @@ pub(super) fn cut_short(cause: CancelCause, has_command: bool) -> Failure {
         CancelCause::RunTimedOut(timeout) => Failure::RunTimedOut(timeout),
         CancelCause::Signal(signal) => Failure::Signalled(signal),
         CancelCause::StateLost => {
-            let why = "the state can no longer be written".to_owned();
+            let why =
+                "the state can no longer be written, or the lease of the job is lost".to_owned();
             if has_command {
                 Failure::Lost(why)
             } else {

@@ -774,6 +774,28 @@ fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
     assert_eq!(run["stacks"]["/db"][0][0], "cancelled", "{run}");
 }
 
+#[test]
+fn finish_shows_a_replaced_stack_whose_destroy_was_killed_as_unknown() {
+    let repository = shared();
+    done(&repository, "apply --auto-approve");
+    let plan = "plan -o saved --match /db --replace db --allow-destroy 9";
+    done(&repository, plan);
+    let jobs = export(&repository, "saved");
+    hook(&repository, "destroy", "db", KILL);
+    let killed = repository.command(&jobs["/db"]).output().unwrap();
+    assert_eq!(killed.status.code(), None);
+    unhook(&repository, "destroy", "db");
+    age_records(&repository);
+    fails(
+        &repository,
+        "finish --work-order order.json",
+        1,
+        "/db: failed",
+    );
+    let run = shown(&repository, "", "last");
+    assert_eq!(run["stacks"]["/db"][0][0], "unknown", "{run}");
+}
+
 /// A project whose state is in a bucket, and a function that runs `orch` there.
 fn in_bucket(server: &BucketServer) -> (Repository, impl Fn(&Repository, &str) -> String) {
     let sandbox = prepared(&STACKS);

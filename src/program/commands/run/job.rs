@@ -203,8 +203,7 @@ impl CommandJobs<'_> {
         let settings = self.order.run_settings().map_err(ProgramError::refused)?;
         let secret = host_variable(SECRET).unwrap_or_default();
         let recorded = context.records(&args.command, &settings)?;
-        // Kept until the end.
-        let _lease = match recorded {
+        let lease = match recorded {
             None => context.lease(self.order, job, self.lock_timeout.unwrap_or_default())?,
             Some(_) => None,
         };
@@ -218,6 +217,7 @@ impl CommandJobs<'_> {
             results: Some(JobResults {
                 outline: Arc::new(self.order.outline(recorded.is_some())),
                 seen: open.seen,
+                lease: lease.map(Arc::new),
             }),
             ..args.options(args.kind(), self.disabled()?)
         };
