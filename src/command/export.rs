@@ -334,7 +334,12 @@ impl Context {
             },
             order: plain("the name of the work order", &options.order)?,
             directory: directory.as_deref(),
-            stops: order.settings.on_error.known() == Ok(OnError::Stop),
+            stops: match order.settings.on_error.known() {
+                Ok(OnError::Stop) => true,
+                Ok(OnError::Continue) => false,
+                // A job that does not see the results of others cannot skip a stack after a failure.
+                Ok(OnError::SkipDependents) | Err(_) => !self.sees_results(&order)?,
+            },
             results: results.as_deref().filter(|_| has_results),
             template: &options.template,
         };

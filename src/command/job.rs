@@ -543,7 +543,7 @@ impl Context {
     }
 
     /// Returns whether a job sees the results of those before it.
-    fn sees_results(&self, order: &WorkOrder) -> Result<bool> {
+    pub(super) fn sees_results(&self, order: &WorkOrder) -> Result<bool> {
         // The others hand on results only to the last job.
         let is_handed_on = matches!(order.engine, Engine::Gitlab | Engine::Make);
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
