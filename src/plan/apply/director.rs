@@ -534,9 +534,17 @@ impl Director for ApplyDirector<'_, '_> {
             has_failed_checks,
         };
         // Only a stack of this commit is applied.
-        let Some(here) = stack.stack.here().filter(|_| has_succeeded) else {
+        let Some(here) = stack.stack.here() else {
             return Some(findings);
         };
+        if !has_succeeded {
+            // Its outputs are unknown now, and stacks after it may still be applied.
+            if has_acted || self.destroyed.contains(&here) {
+                self.changed.set(here, true);
+                self.used_outputs.set(here, None);
+            }
+            return Some(findings);
+        }
         if turn.operation == Operation::Destroy {
             self.destroyed.insert(here);
             if let Some(followups) = &mut self.followups {

@@ -104,6 +104,26 @@ fn plan_shows_users_of_a_stack_whose_apply_was_killed() {
     assert_eq!(done(&repository, "plan").matches("3 unchanged").count(), 1);
 }
 
+/// The outputs of an attempt that failed are unknown.
+#[test]
+fn apply_plans_users_of_a_stack_that_has_failed() {
+    let repository = changed("");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$world/a\"\nexit 1\n";
+    hook(&repository, "apply", "a", update);
+    let arguments = "apply --auto-approve --on-error continue";
+    fails(
+        &repository,
+        arguments,
+        1,
+        "2 succeeded (1 with changes), 1 failed",
+    );
+    assert_eq!(world(&repository, "b").as_deref(), Some("1:2"));
+    assert_eq!(
+        steps(&repository, "c").last().map(String::as_str),
+        Some("plan update c")
+    );
+}
+
 /// The attempt that failed has updated `/b`, and the next one finds nothing left to do there.
 #[test]
 fn apply_resumes_a_plan_with_the_replacements_of_a_failed_attempt() {
