@@ -179,6 +179,7 @@ impl NewEntry {
         if unknown.is_some() || failure.is_none() && destroys_part {
             let mut entry = self.earlier.as_ref().unwrap_or(&self.declared).clone();
             self.note_attempt(&mut entry);
+            entry.outputs = self.unknown_outputs(run);
             return self.attempted(run, entry, RecordedOutcome::Unknown, unknown);
         }
         match self.destroyed {
@@ -251,7 +252,8 @@ impl NewEntry {
             applied.checks = has_failed_checks.then(|| CHECKS_FAILED.to_owned());
         }
         let (outcome, failure) = match outcome {
-            None => (RecordedOutcome::Succeeded, None),
+            None if is_complete => (RecordedOutcome::Succeeded, None),
+            None => (RecordedOutcome::Unknown, None),
             Some(failure) => (RecordedOutcome::Failed, Some(kind(failure).to_owned())),
         };
         self.attempted(run, entry, outcome, failure)
@@ -293,9 +295,6 @@ impl NewEntry {
         outcome: RecordedOutcome,
         failure: Option<String>,
     ) -> Change {
-        if outcome == RecordedOutcome::Unknown {
-            entry.outputs = self.unknown_outputs(run);
-        }
         entry.intent = None;
         entry.last = Some(Attempt {
             serial: UNMERGED,

@@ -407,7 +407,7 @@ impl Entry {
     }
 
     /// Returns whether the effect of its last attempt is unknown.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub fn is_unknown(&self) -> bool {
         let last = self.last.as_ref().filter(|_| self.intent.is_none());
         last.is_some_and(|last| last.outcome == AttemptOutcome::Unknown)
     }

@@ -517,7 +517,7 @@ impl Director for ApplyDirector<'_, '_> {
             (ApplyMode::Replanned, Some(answer)) => answer.is_complete,
             _ => stack.is_complete,
         };
-        if has_succeeded && has_acted && !is_complete {
+        if has_succeeded && has_acted && !is_complete && !self.partial.contains(&turn.path) {
             self.partial.push(turn.path.clone());
         }
         let mut findings = Findings {
@@ -586,7 +586,10 @@ impl Director for ApplyDirector<'_, '_> {
             }
         }
         findings.used = Some(self.used_outputs.of(here));
-        let is_silent = *course == ApplyMode::Nothing && !stack.is_recorded;
+        // If a plan of only a part shows no changes, nothing is known about the rest.
+        let is_left = !has_acted && !is_complete && turn.operation == Operation::Apply;
+        let is_left = is_left && !self.destroyed.contains(&here);
+        let is_silent = *course == ApplyMode::Nothing && !stack.is_recorded || is_left;
         if let Some(problem) = problem {
             self.unread.push((turn.path.clone(), problem));
         }

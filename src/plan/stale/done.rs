@@ -86,7 +86,8 @@ impl PlanFacts<'_> {
             if action == PlannedAction::Replace && (is_ours || applied.is_none()) {
                 add(OperationKey::Destroy);
             }
-            if is_up_to_date(entry) && entry.tainted.is_none() {
+            // A part that the plan was limited to is done as well.
+            if (is_up_to_date(entry) || entry.is_unknown()) && entry.tainted.is_none() {
                 add(OperationKey::Apply);
             }
         }

@@ -3,6 +3,7 @@
 use super::{
     acts, applied, declare, done, entry, fails, hook, log, unhook, want, with_state, world,
 };
+use crate::support::Repository;
 
 /// What a driver's step does that fails once although it has done its work.
 const DONE_AND_FAILED: &str = "[ -e $ORCH_ROOT/../once ] || { touch $ORCH_ROOT/../once; \
@@ -144,6 +145,34 @@ fn apply_records_tainted_stacks_without_tool() {
     let plan = done(&repository, "plan --replace value");
     let why = "its driver `none` has no `destroy`";
     assert!(plan.contains(why), "{plan}");
+}
+
+/// Returns the stacks with a status.
+fn with_status(repository: &Repository, status: &str) -> Vec<String> {
+    let listed = done(repository, &format!("list --status {status}"));
+    listed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn apply_does_not_record_a_success_if_it_is_partial() {
+    let repository = applied(&[("/a", "")]);
+    let target = "--auto-approve --allow-destroy=1 -- -target=x";
+    done(&repository, &format!("apply --replace /a {target}"));
+    assert_eq!(acts(&repository), ["destroy delete a", "apply create a"]);
+    assert_eq!(entry(&repository, "/a")["last"]["outcome"], "unknown");
+    assert_eq!(with_status(&repository, "pending"), ["a"]);
+    done(&repository, "plan");
+    assert_eq!(log(&repository), ["plan update a"]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(with_status(&repository, "applied"), ["a"]);
+    // An attempt that failed may have done something that is not the part's.
+    want(&repository, "/a", "2");
+    hook(&repository, "apply", "a", DONE_AND_FAILED);
+    fails(&repository, "apply --auto-approve", 1, "failed /a");
+    unhook(&repository, "apply", "a");
+    want(&repository, "/a", "1");
+    done(&repository, &format!("apply {target}"));
+    assert_eq!(with_status(&repository, "pending"), ["a"]);
 }
 
 #[test]
