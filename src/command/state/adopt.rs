@@ -17,7 +17,7 @@ use crate::project::stack::{StackIndex, StackMode};
 use crate::report::{DocumentChange, Written};
 use crate::run::state_lock::{Published, declared};
 use crate::state::document::{
-    Applied, Attempt, AttemptOutcome, Document, Entry, READ, RunAction, UNMERGED,
+    Applied, Attempt, AttemptOutcome, Document, Entry, READ, RunAction, UNMERGED, unknown_outputs,
 };
 
 /// The stacks to record as applied at HEAD.
@@ -62,7 +62,18 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
                     entry.changed = earlier.may_have_changed();
                     entry.backend = entry.backend.or_else(|| earlier.backend.clone());
                 }
+                // The tool may not print its outputs. If they could have changed, they are unknown.
+                let inputs = |entry: &Entry| entry.applied.as_ref().map(|it| it.inputs.clone());
                 let path = StackPath::parse(key);
+                let is_verified = path.as_ref().is_some_and(|path| existing.is_verified(path));
+                entry.outputs = earlier.and_then(|it| it.outputs.clone()).map(|outputs| {
+                    let is_same = earlier.and_then(inputs) == inputs(&entry);
+                    if is_verified && is_same {
+                        outputs
+                    } else {
+                        unknown_outputs(&format!("adopt {now}"))
+                    }
+                });
                 let known = path.as_ref().and_then(|path| existing.stacks.get(path));
                 if let Some(outputs) = known.and_then(|known| known.outputs.as_ref()) {
                     let earlier = earlier.and_then(|earlier| earlier.outputs.as_ref());
@@ -77,6 +88,11 @@ pub fn adopt(context: &mut Context, request: &AdoptRequest<'_>) -> Result<Writte
                 }
                 if let Some(applied) = &mut entry.applied {
                     applied.at = now;
+                    // As it was not replaced, its triggers compare with its last apply.
+                    if let Some(before) = earlier.and_then(|earlier| earlier.applied.as_ref()) {
+                        applied.serial = before.serial;
+                        applied.triggered_by.clone_from(&before.triggered_by);
+                    }
                     for (of, generation) in &mut applied.generations {
                         let of = document.stacks.get(of);
                         *generation = of.map_or(Generation::FIRST, |it| it.generation);

@@ -205,6 +205,22 @@ fn triggers_survive_an_adoption() {
     unhook(&repository, "apply", "net");
     done(&repository, "state adopt --match net");
     assert_eq!(planned(&repository, ""), ["/app delete create"]);
+    // Its tool finds no changes, but it has not been replaced.
+    done(&repository, "state adopt");
+    assert_eq!(planned(&repository, ""), ["/app delete create"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn triggers_on_outputs_survive_an_adoption() {
+    let repository = applied(&[("/net", ""), ("/app", &by("\"/net#id\""))]);
+    change(&repository, "/net", "2");
+    done(&repository, "apply --auto-approve --match net");
+    done(&repository, "state adopt");
+    assert_eq!(planned(&repository, ""), ["/app delete create"]);
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
 /// An attempt may have changed the output, which is unknown since.
