@@ -157,25 +157,30 @@ impl Upstream {
         digits(sum)
     }
 
-    pub fn sources(&self, stack: StackIndex) -> Vec<StackIndex> {
+    /// Returns the stacks whose outputs a stack is applied with, and the stacks without known outputs between them.
+    pub fn sources(&self, stack: StackIndex) -> (Vec<StackIndex>, Vec<StackIndex>) {
         let mut is_seen = vec![false; self.before.len()];
         let mut open = vec![stack.get()];
-        let mut sources = Vec::new();
+        let (mut sources, mut passed) = (Vec::new(), Vec::new());
         while let Some(node) = open.pop() {
             for predecessor in self.backward.successors(node) {
                 let node = predecessor.node as usize;
                 if std::mem::replace(&mut is_seen[node], true) {
                     continue;
                 }
-                if self.is_passed(node) {
-                    open.push(node);
-                } else {
+                if !self.is_passed(node) {
                     sources.push(StackIndex::new(node));
+                    continue;
+                }
+                open.push(node);
+                if node < self.own.len() {
+                    passed.push(StackIndex::new(node));
                 }
             }
         }
         sources.sort_unstable();
-        sources
+        passed.sort_unstable();
+        (sources, passed)
     }
 
     /// Returns whether a node is replaced by its predecessors: a group, or a stack without outputs.

@@ -11,7 +11,7 @@ use crate::project::Project;
 use crate::project::sharing::INPUT;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::Graph;
-use crate::state::document::{Applied, Entry};
+use crate::state::document::Applied;
 
 /// The digests of the outputs that a stack is applied with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,8 +153,8 @@ impl<'p> UsedOutputs<'p> {
         differences
     }
 
-    /// Returns the stacks whose outputs a stack uses and that have been applied since, or whose outputs are unknown.
-    /// `is_changed`: whether the outputs of a stack are known to differ from the recorded ones.
+    /// Returns the stacks whose outputs a stack may use and that may have changed them since it was applied: an attempt
+    /// or a refresh is newer, or the outputs are unknown.
     pub fn newer_sources(
         &self,
         stack: StackIndex,
@@ -162,20 +162,22 @@ impl<'p> UsedOutputs<'p> {
         is_changed: impl Fn(StackIndex) -> bool,
     ) -> Vec<StackIndex> {
         let entry = |stack| entries.get(&stack).map(|(_, entry)| *entry);
-        let applied = |entry: &Entry| entry.applied.as_ref().map(|it| it.serial);
-        let own = entry(stack).and_then(applied);
+        let applied = entry(stack).and_then(|entry| entry.applied.as_ref());
+        let own = applied.map(|applied| applied.serial);
         let is_newer = |source: &StackIndex| {
-            let theirs = entry(*source);
-            let refreshed = theirs
-                .and_then(|it| it.refreshed.as_ref())
-                .map(|it| it.serial);
-            let last = theirs.and_then(applied).max(refreshed);
-            let is_unknown = theirs.is_some_and(|it| it.known_outputs().is_none());
-            is_changed(*source) || is_unknown || own.is_some() && last > own
+            let Some(theirs) = entry(*source) else {
+                return true; // forgotten, or never applied
+            };
+            let is_unknown = theirs.outputs.is_some() && theirs.known_outputs().is_none();
+            is_changed(*source) || is_unknown || own.is_some() && theirs.last_serial() > own
         };
-        let mut sources = self.upstream.sources(stack);
-        sources.retain(is_newer);
-        sources
+        let (mut newer, mut passed) = self.upstream.sources(stack);
+        newer.retain(is_newer);
+        if newer.is_empty() {
+            passed.retain(is_newer);
+            return passed;
+        }
+        newer
     }
 
     /// Describes differences that count, given the newer sources.

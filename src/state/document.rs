@@ -451,6 +451,11 @@ impl Entry {
         }
     }
 
+    /// Returns the serial of its last attempt, adoption or refresh.
+    pub fn last_serial(&self) -> Option<u64> {
+        self.serials().into_iter().flatten().max()
+    }
+
     /// Returns the serials of its attempts.
     fn serials(&self) -> [Option<u64>; 3] {
         [

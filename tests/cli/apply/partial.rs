@@ -154,6 +154,43 @@ fn with_status(repository: &Repository, status: &str) -> Vec<String> {
 }
 
 #[test]
+fn list_shows_users_of_a_stack_that_was_applied_in_part() {
+    let repository = applied(&[
+        ("/a", ""),
+        ("/b", "after = [\"/a\"]"),
+        ("/c", "after = [\"/b\"]"),
+    ]);
+    repository.write("/b/uses", "a");
+    repository.commit();
+    done(&repository, "apply --auto-approve");
+    want(&repository, "/a", "2");
+    done(&repository, "apply --auto-approve --match a -- -target=x");
+    assert_eq!(with_status(&repository, "pending"), ["a", "b"]);
+    let plan = done(&repository, "plan");
+    assert!(
+        plan.contains("~ /b  update  outputs of /a differ"),
+        "{plan}"
+    );
+    done(&repository, "apply --auto-approve");
+    assert_eq!(with_status(&repository, "applied"), ["a", "b", "c"]);
+}
+
+/// Nothing is known of its outputs.
+#[test]
+fn list_shows_users_of_a_stack_that_was_adopted_unverified_or_forgotten() {
+    let repository = applied(&[("/a", ""), ("/b", "after = [\"/a\"]")]);
+    done(&repository, "state adopt --no-verify --match a");
+    assert_eq!(with_status(&repository, "pending"), ["b"]);
+    log(&repository);
+    done(&repository, "plan");
+    assert_eq!(log(&repository), ["plan update b"]);
+    done(&repository, "apply --auto-approve --full");
+    assert_eq!(with_status(&repository, "applied"), ["a", "b"]);
+    done(&repository, "state forget a");
+    assert_eq!(with_status(&repository, "pending"), ["a", "b"]);
+}
+
+#[test]
 fn apply_does_not_record_a_success_if_it_is_partial() {
     let repository = applied(&[("/a", "")]);
     let target = "--auto-approve --allow-destroy=1 -- -target=x";
