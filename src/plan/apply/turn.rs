@@ -14,7 +14,7 @@ use crate::path::StackPath;
 use crate::plan::ask::{NoAnswer, answer, applied, changed, of_command};
 use crate::plan::code::PlanCode;
 use crate::plan::commands::{ACTION, OUTPUTS_FILE};
-use crate::plan::entry::{AskedAction, allowed};
+use crate::plan::entry::{AskedAction, PlannedAction, allowed};
 use crate::plan::facts::{stack_changed, turn_facts};
 use crate::project::driver::DriverStep;
 use crate::project::environment::Environment;
@@ -179,10 +179,15 @@ impl<'p> ApplyTurn<'p> {
             return Effect::Nothing;
         }
         match self.asked_now() {
-            AskedAction::Create if !self.is_recreated => Effect::Created,
+            AskedAction::Create if !self.is_replaced() => Effect::Created,
             AskedAction::Refresh => Effect::Nothing,
             _ => Effect::Updated,
         }
+    }
+
+    /// Returns whether it makes a stack anew that existed before.
+    fn is_replaced(&self) -> bool {
+        self.is_recreated || self.stack.shown.action == Some(PlannedAction::Replace)
     }
 
     /// Returns the action to ask for, given its answer: create, if nothing exists.

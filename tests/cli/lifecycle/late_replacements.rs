@@ -131,3 +131,27 @@ fn late_replacements_respect_protection() {
         assert_eq!(world(&repository), ["app", "net", "web"]);
     }
 }
+
+#[test]
+fn late_replacements_follow_replaced_stacks() {
+    let repository = chain("");
+    change(&repository, "/net", "2");
+    done(&repository, &format!("apply {APPROVED} --replace /net"));
+    let late = ["destroy /app", "apply /app", "destroy /web", "apply /web"];
+    let replaced = ["destroy /net", "apply /net"];
+    assert_eq!(acts(&repository), [&replaced[..], &late].concat());
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn late_replacements_follow_new_generations() {
+    let by = "lifecycle {\n    replace_triggered_by = [\"/net#id\"]\n  }";
+    let first = "driver = \"many\"\n  lifecycle {\n    create_before_destroy = true\n  }";
+    let repository = applied(&[("/net", first), ("/app", by)]);
+    change(&repository, "/net", "2");
+    done(&repository, &format!("apply {APPROVED} --replace /net"));
+    assert_eq!(
+        acts(&repository),
+        ["apply /net@2", "destroy /app", "apply /app", "destroy /net"]
+    );
+}
