@@ -24,12 +24,14 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::turn::Operation;
 use crate::selection::graph::{Graph, Precedence, SearchDirection};
+use crate::selection::reference::References;
 use crate::state::document::{Document, Entry, INTERRUPTED, Inputs, RunAction as Written};
 
 #[derive(Debug, Clone, Copy)]
 pub struct CurrentFacts<'a> {
     pub project: &'a Project,
     pub graph: &'a Graph,
+    pub references: &'a References,
     /// The inputs of its stacks; `None` outside of git.
     pub digests: Option<&'a InputDigests>,
     pub document: Option<&'a Document>,
@@ -213,9 +215,12 @@ impl<'a> PlanFacts<'a> {
         Some(digest.recorded())
     }
 
+    fn key(&self, stack: StackIndex) -> Option<&'a str> {
+        self.pairs.as_ref()?.key(stack)
+    }
+
     fn entry(&self, stack: StackIndex) -> Option<&'a Entry> {
-        let key = self.pairs.as_ref()?.key(stack)?;
-        self.present.document?.stacks.get(key)
+        self.present.document?.stacks.get(self.key(stack)?)
     }
 
     fn stack(&self, path: &StackPath) -> Option<StackIndex> {

@@ -1,14 +1,16 @@
 //! `replace_triggered_by`: stacks that are replaced because others have changed or will change.
 //!
 //! A stack runs after its triggers, so one pass along the graph also finds chains. [`TriggerFacts`]
-//! supplies the status and recorded facts of stacks.
+//! supplies the status and recorded facts of stacks. [`recorded_trigger`] finds what has changed since, for the
+//! stacks that a plan leaves open.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::project::stack::{StackIndex, StackMode, Stacks};
+use crate::project::stack::{Stack, StackIndex, StackMode, Stacks};
 use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::{Reference, ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
+use crate::state::document::{Applied, Entry};
 
 /// Returns the outputs that `replace_triggered_by` rules name, by stack.
 pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
@@ -21,6 +23,39 @@ pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<S
         }
     }
     named
+}
+
+/// A trigger that replaces a stack of which the plan leaves that open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FiredTrigger {
+    /// The stack or the output.
+    pub name: String,
+    /// Whether it may not have changed: the output is unknown.
+    pub is_unknown: bool,
+}
+
+/// Returns the trigger that has fired since a stack was applied, if any, given a stack that one of its references
+/// names, with its key and entry, and its outputs if they are known.
+pub fn recorded_trigger(
+    applied: &Applied,
+    reference: &Reference,
+    (stack, key, named): (&Stack, &str, &Entry),
+    outputs: Option<&BTreeMap<String, String>>,
+) -> Option<FiredTrigger> {
+    let Some(output) = &reference.output else {
+        let has_changed = named.may_have_changed() > Some(applied.serial);
+        let has_changed = has_changed && stack.mode == StackMode::Manage;
+        return has_changed.then(|| FiredTrigger {
+            name: stack.path.to_string(),
+            is_unknown: false,
+        });
+    };
+    let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
+    let now = outputs.map(|outputs| outputs.get(output).map_or("", String::as_str));
+    (now != Some(noted)).then(|| FiredTrigger {
+        name: format!("{}#{output}", stack.path),
+        is_unknown: now.is_none(),
+    })
 }
 
 /// The action on a stack, as far as it triggers others.

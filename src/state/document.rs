@@ -371,11 +371,16 @@ pub fn unknown_outputs(run: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(UNKNOWN.to_owned(), format!("run:{run}"))])
 }
 
+/// Returns whether recorded outputs are known: see [`unknown_outputs`].
+pub fn are_known(outputs: &BTreeMap<String, String>) -> bool {
+    !outputs.contains_key(UNKNOWN)
+}
+
 impl Entry {
     /// Returns the digests of its outputs, if they are known.
     pub fn known_outputs(&self) -> Option<&BTreeMap<String, String>> {
         let outputs = self.outputs.as_ref();
-        outputs.filter(|outputs| !outputs.contains_key(UNKNOWN))
+        outputs.filter(|outputs| are_known(outputs))
     }
 
     /// Returns whether a run ended while it worked on the stack, so that its result is unknown.

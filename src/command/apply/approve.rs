@@ -5,7 +5,7 @@ use super::verified::VerifiedPlan;
 use crate::context::used_outputs::UsedOutputs;
 use crate::error::{Error, Result};
 use crate::plan::DestroyedResources;
-use crate::plan::verify::RemainingWork;
+use crate::plan::verify::{RecordedOutputs, RemainingWork};
 use crate::printable::{count, printable};
 
 /// The approval that the flags or the plan file give.
@@ -32,6 +32,8 @@ pub(super) struct ApprovedPlan<'s> {
     pub(super) to_do: RemainingWork<'s>,
     /// The digests of the outputs that stacks are applied with.
     pub(super) outputs: UsedOutputs<'s>,
+    /// Those of stacks without a turn that are recorded now.
+    pub(super) recorded: RecordedOutputs,
     /// Whether the user rejected it: then only policies are evaluated.
     pub(super) is_rejected: bool,
 }

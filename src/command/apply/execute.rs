@@ -26,7 +26,7 @@ use crate::plan::inputs::StackInputs;
 use crate::plan::planner::{Commits, Protections};
 use crate::plan::stack::{PlanStack, RemovedCode};
 use crate::plan::stale::{LastRun, failed_beside, last_run};
-use crate::plan::verify::{RemainingWork, used_outputs};
+use crate::plan::verify::{RemainingWork, recorded_outputs, used_outputs};
 use crate::printable::{count, printable};
 use crate::project::environment::Environments;
 use crate::project::namespaces::Generations;
@@ -450,7 +450,8 @@ impl Apply<'_> {
         // Another job may record stacks whose outputs this one uses.
         let recording = all.as_ref().unwrap_or(&to_do);
         let plan = &self.saved.plan.id;
-        let mut outputs = used_outputs(project, &context.graph, document, recording, plan);
+        let recorded = recorded_outputs(project, document, recording, plan);
+        let mut outputs = used_outputs(project, &context.graph, document, &recorded);
         to_do.leave_out_recorded(project, document, &mut outputs);
         if consent == ApprovalAnswer::Refused {
             to_do.keep_records();
@@ -459,6 +460,7 @@ impl Apply<'_> {
             verified,
             to_do,
             outputs,
+            recorded,
             is_rejected: consent == ApprovalAnswer::Refused,
         }
     }
@@ -475,6 +477,7 @@ impl Apply<'_> {
             verified,
             mut to_do,
             outputs,
+            recorded,
             is_rejected,
         } = approved;
         let context = &verified.context;
@@ -555,6 +558,7 @@ impl Apply<'_> {
             Ok(mut applying) => {
                 let protections = Protections::new(context, document);
                 applying.director.guard_with(protections.into_guard());
+                applying.director.set_outputs(recorded);
                 if let Some(checker) = checker {
                     applying.director.check_with(checker);
                 }

@@ -20,6 +20,7 @@ use crate::plan::commands::{ACTION, SHOWN_FILE};
 use crate::plan::entry::{AskedAction, PlannedAction};
 use crate::plan::inputs::StackInputs;
 use crate::plan::protection::{DestroyedPart, Guard};
+use crate::plan::triggers::FiredTrigger;
 use crate::project::stack::StackIndex;
 use crate::run::directed::Director;
 use crate::run::event::{Ending, Failure, Outcome};
@@ -34,7 +35,7 @@ pub struct ApplyDirector<'a, 'p> {
     pub(super) run: String,
     pub(super) changed: ChangedOutputs,
     pub(super) used_outputs: UsedOutputs<'p>,
-    pub(super) updated: UpdatedStacks<'p>,
+    pub(super) updated: UpdatedStacks<'a, 'p>,
     pub(super) inputs: ReadInputs<'a, 'p>,
     /// The stacks applied so far, and whether that changed anything.
     pub(super) applied: BTreeMap<StackIndex, bool>,
@@ -96,6 +97,13 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         turns.map(|turn| turn.stack.driver.name).collect()
     }
 
+    /// Sets the outputs of stacks without a turn, which differ from those of the state.
+    pub fn set_outputs(&mut self, outputs: BTreeMap<StackIndex, Option<BTreeMap<String, String>>>) {
+        for (stack, outputs) in outputs {
+            self.updated.set_outputs(stack, outputs);
+        }
+    }
+
     pub fn used_outputs(&mut self) -> &mut UsedOutputs<'p> {
         &mut self.used_outputs
     }
@@ -128,13 +136,20 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         if turn.operation != Operation::Apply || turn.asked == AskedAction::Create {
             return Ok(());
         }
-        match self.updated.trigger_of(here, &turn.stack.triggered_by) {
-            Some(_) if turn.is_recreated => Ok(()),
-            Some(trigger) => Err(Failure::Refused(format!(
-                "it must be replaced, since {trigger} has changed: make a new plan, or allow it beforehand with `--allow-destroy`"
-            ))),
-            None => Ok(()),
+        let Some(trigger) = self.updated.trigger_of(here, Some(&turn.stack)) else {
+            return Ok(());
+        };
+        if turn.is_recreated {
+            return Ok(());
         }
+        let FiredTrigger { name, is_unknown } = trigger;
+        Err(Failure::Refused(if is_unknown {
+            format!("it must be replaced if {name} has changed, which is unknown: make a new plan")
+        } else {
+            format!(
+                "it must be replaced, since {name} has changed: make a new plan, or allow it beforehand with `--allow-destroy`"
+            )
+        }))
     }
 
     /// Returns whether the stack is destroyed only if its triggers change, and none has.
@@ -142,8 +157,10 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         let turn = &self.turns[number];
         let is_late = turn.stack.is_late && turn.operation == Operation::Destroy;
         let here = turn.stack.stack.here().filter(|_| is_late);
-        let trigger = |here| self.updated.trigger_of(here, &turn.stack.triggered_by);
-        here.is_some_and(|here| trigger(here).is_none())
+        here.is_some_and(|here| {
+            let trigger = self.updated.trigger_of(here, Some(&turn.stack));
+            trigger.is_none_or(|trigger| trigger.is_unknown)
+        })
     }
 
     fn note_recreated(&mut self, number: usize) {
@@ -163,12 +180,11 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
             let mut turns = self.turns.iter();
             turns.find(|turn| turn.stack.stack.here() == Some(stack))
         };
-        let none = BTreeMap::new();
         let open = self.updated.triggered().filter_map(|stack| {
-            let known = of_turn(stack).map_or(&none, |turn| &turn.stack.triggered_by);
-            let trigger = self.updated.trigger_of(stack, known)?;
+            let of_turn = of_turn(stack).map(|turn| &turn.stack);
+            let trigger = self.updated.trigger_of(stack, of_turn)?;
             let path = self.updated.project().stacks[stack].path.clone();
-            (!self.destroyed.contains(&stack)).then_some((path, trigger))
+            (!self.destroyed.contains(&stack)).then_some((path, trigger.name))
         });
         open.collect()
     }

@@ -119,6 +119,7 @@ impl<'p> ApplyFollowUps<'_, 'p> {
             },
             triggered_by: known.triggered_by.clone(),
             may_destroy_resources: known.may_destroy_resources,
+            has_open_triggers: false,
             is_late: false,
             is_mocked: false,
             generations: BTreeSet::new(),

@@ -79,6 +79,8 @@ pub struct ApplyStack<'p> {
     pub triggered_by: BTreeMap<String, String>,
     /// Whether new changes, if allowed, may destroy resources that were not shown.
     pub may_destroy_resources: bool,
+    /// Whether the plan leaves open that its triggers replace it.
+    pub has_open_triggers: bool,
     /// Whether it is destroyed right before it is applied if its triggers have changed by then.
     pub is_late: bool,
     /// Whether it was planned with mocks of its inputs.

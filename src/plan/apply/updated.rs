@@ -2,23 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::ApplyStack;
 use crate::change::EntryIndex;
-use crate::plan::triggers::named_outputs;
+use crate::plan::triggers::{FiredTrigger, named_outputs, recorded_trigger};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::state::{Effect, Findings};
 use crate::selection::reference::{Reference, ReferenceKind, References};
-use crate::state::document::Document;
+use crate::state::document::{Document, Entry, are_known};
 
-pub(super) struct UpdatedStacks<'p> {
+pub(super) struct UpdatedStacks<'a, 'p> {
     project: &'p Project,
     references: &'p References,
     triggers: HashMap<StackIndex, Vec<&'p Reference>>,
     /// The outputs of each stack that are triggers.
     named: BTreeMap<StackIndex, BTreeSet<String>>,
     stacks: BTreeMap<StackIndex, Update>,
-    /// The serials of the last applies before the run, of stacks with triggers.
-    applied: HashMap<StackIndex, u64>,
+    /// The outputs of the stacks whose turns have ended; `None` if unknown.
+    outputs: BTreeMap<StackIndex, Option<BTreeMap<String, String>>>,
+    /// The state before the run.
+    recorded: Option<(&'a Document, EntryIndex<'a>)>,
     /// The number of updates when a stack was applied. Later updates may still replace it.
     seen: HashMap<StackIndex, usize>,
     n_updates: usize,
@@ -30,15 +33,13 @@ struct Update {
     number: usize,
     /// The serial of the earlier attempt that may have updated the stack, if the run has not.
     attempted: Option<u64>,
-    /// The digests of its outputs, if known.
-    outputs: Option<BTreeMap<String, String>>,
 }
 
-impl<'p> UpdatedStacks<'p> {
+impl<'a, 'p> UpdatedStacks<'a, 'p> {
     pub(super) fn new(
         project: &'p Project,
         references: &'p References,
-        document: Option<&Document>,
+        document: Option<&'a Document>,
     ) -> Self {
         let mut triggers: HashMap<StackIndex, Vec<&Reference>> = HashMap::new();
         for reference in &references.list {
@@ -46,19 +47,14 @@ impl<'p> UpdatedStacks<'p> {
                 triggers.entry(reference.from).or_default().push(reference);
             }
         }
-        let pairs = document.map(|document| (document, EntryIndex::new(&project.stacks, document)));
-        let applied = |stack: &StackIndex| {
-            let (document, pairs) = pairs.as_ref()?;
-            let entry = document.stacks.get(pairs.key(*stack)?)?;
-            Some((*stack, entry.applied.as_ref()?.serial))
-        };
         UpdatedStacks {
-            applied: triggers.keys().filter_map(applied).collect(),
+            recorded: document.map(|it| (it, EntryIndex::new(&project.stacks, it))),
             project,
             references,
             triggers,
             named: named_outputs(references),
             stacks: BTreeMap::new(),
+            outputs: BTreeMap::new(),
             seen: HashMap::new(),
             n_updates: 0,
         }
@@ -79,6 +75,21 @@ impl<'p> UpdatedStacks<'p> {
         self.project
     }
 
+    fn entry(&self, stack: StackIndex) -> Option<(&'a str, &'a Entry)> {
+        let (document, pairs) = self.recorded.as_ref()?;
+        let key = pairs.key(stack)?;
+        Some((key, document.stacks.get(key)?))
+    }
+
+    /// Adds the outputs of a stack that is recorded without a turn.
+    pub(super) fn set_outputs(
+        &mut self,
+        stack: StackIndex,
+        outputs: Option<BTreeMap<String, String>>,
+    ) {
+        self.outputs.insert(stack, outputs.filter(are_known));
+    }
+
     /// Adds the update of a turn that has ended, if it was one. `attempted` is the serial of an earlier attempt, which may
     /// have done what the tool no longer finds.
     pub(super) fn follow(
@@ -87,6 +98,7 @@ impl<'p> UpdatedStacks<'p> {
         findings: &Findings,
         attempted: Option<u64>,
     ) {
+        self.set_outputs(stack, findings.outputs.clone());
         let is_updated = findings.effect == Effect::Updated;
         if !is_updated && attempted.is_none() {
             return;
@@ -95,7 +107,6 @@ impl<'p> UpdatedStacks<'p> {
         let update = Update {
             number: self.n_updates,
             attempted: attempted.filter(|_| !is_updated),
-            outputs: findings.outputs.clone(),
         };
         self.stacks.insert(stack, update);
     }
@@ -105,38 +116,78 @@ impl<'p> UpdatedStacks<'p> {
         self.seen.insert(stack, self.n_updates);
     }
 
-    /// Returns the trigger that replaces a stack, if any. `known`: the outputs of its last apply.
+    /// Returns the trigger that replaces a stack, if any. `of_turn`: the stack, if it has a turn.
     pub(super) fn trigger_of(
         &self,
         stack: StackIndex,
-        known: &BTreeMap<String, String>,
-    ) -> Option<String> {
+        of_turn: Option<&ApplyStack<'_>>,
+    ) -> Option<FiredTrigger> {
         let triggers = self.triggers.get(&stack)?;
-        let seen = self.seen.get(&stack).copied().unwrap_or_default();
-        triggers.iter().find_map(|reference| {
-            let stacks = &self.project.stacks;
+        let found = triggers.iter().find_map(|reference| {
             let mut updated = self.stacks.iter();
             updated.find_map(|(&named, update)| {
-                let applied = self.applied.get(&stack).copied();
-                let is_older = update.attempted.is_some_and(|it| Some(it) <= applied);
-                if update.number <= seen || is_older {
-                    return None;
-                }
-                if !self.references.names(reference, named, stacks) {
-                    return None;
-                }
-                let path = &stacks[named].path;
-                let Some(output) = &reference.output else {
-                    return Some(path.to_string());
-                };
-                let name = format!("{path}#{output}");
-                let now = update
-                    .outputs
-                    .as_ref()?
-                    .get(output)
-                    .map_or("", String::as_str);
-                (known.get(&name)? != now).then_some(name)
+                let is_named = self
+                    .references
+                    .names(reference, named, &self.project.stacks);
+                let is_named = is_named && self.is_newer(update, stack);
+                is_named.then(|| self.updated_trigger(reference, named, of_turn))?
             })
+        });
+        let is_open = of_turn.is_some_and(|it| it.has_open_triggers);
+        found.or_else(|| {
+            // Other runs may have updated the named stacks since the plan was made.
+            let is_open = is_open && !self.seen.contains_key(&stack);
+            let mut triggers = triggers.iter().filter(|_| is_open);
+            triggers.find_map(|reference| self.recorded_trigger(stack, reference))
+        })
+    }
+
+    /// Returns whether a stack was applied before an update.
+    fn is_newer(&self, update: &Update, stack: StackIndex) -> bool {
+        let applied = self.entry(stack).and_then(|(_, it)| it.applied.as_ref());
+        let applied = applied.map(|applied| applied.serial);
+        let is_older = update.attempted.is_some_and(|it| Some(it) <= applied);
+        update.number > self.seen.get(&stack).copied().unwrap_or_default() && !is_older
+    }
+
+    /// Returns the trigger that an update has fired, if it has.
+    fn updated_trigger(
+        &self,
+        reference: &Reference,
+        named: StackIndex,
+        of_turn: Option<&ApplyStack<'_>>,
+    ) -> Option<FiredTrigger> {
+        let path = &self.project.stacks[named].path;
+        let Some(output) = &reference.output else {
+            return Some(FiredTrigger {
+                name: path.to_string(),
+                is_unknown: false,
+            });
+        };
+        let name = format!("{path}#{output}");
+        let noted = of_turn?.triggered_by.get(&name)?;
+        let outputs = self.outputs.get(&named).and_then(Option::as_ref);
+        let now = outputs.map(|outputs| outputs.get(output).map_or("", String::as_str));
+        (now != Some(noted)).then(|| FiredTrigger {
+            name,
+            is_unknown: now.is_none(),
+        })
+    }
+
+    /// Returns the trigger that earlier runs have fired according to the state, if any.
+    fn recorded_trigger(&self, stack: StackIndex, reference: &Reference) -> Option<FiredTrigger> {
+        let stacks = &self.project.stacks;
+        let (_, entry) = self.entry(stack)?;
+        let applied = entry.applied.as_ref()?;
+        let named = self.references.named(reference, stacks).into_iter();
+        let mut others = named.filter(|named| !self.stacks.contains_key(named));
+        others.find_map(|named| {
+            let (key, entry) = self.entry(named)?;
+            let outputs = match self.outputs.get(&named) {
+                Some(outputs) => outputs.as_ref(),
+                None => entry.known_outputs(),
+            };
+            recorded_trigger(applied, reference, (&stacks[named], key, entry), outputs)
         })
     }
 }

@@ -45,6 +45,7 @@ impl Context {
         let present = CurrentFacts {
             project: &self.project,
             graph: &self.graph,
+            references: &self.references,
             digests: self.state.input_digests.as_deref(),
             document,
             missing: None,

@@ -7,8 +7,11 @@ use super::{is_of_plan, is_up_to_date, last_of_plan, mark, same, serial};
 use crate::context::used_outputs::{UsedDigests, UsedOutputs};
 use crate::plan::entry::{PlanEntry, PlanMode, PlannedAction};
 use crate::plan::saved::{SavedPlan, SavedStack};
+use crate::plan::triggers::recorded_trigger;
+use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{SearchDirection, Wave};
+use crate::selection::reference::{Reference, ReferenceKind};
 use crate::state::document::{Document, Entry, RunAction as Written};
 
 /// Returns the keys of stacks whose last operation failed in a run of the plan, but not as part of
@@ -205,13 +208,40 @@ impl PlanFacts<'_> {
                 before.iter().any(|relative| open.contains(&relative.stack))
             };
             let is_decided = is_decided && self.uses_current_generations(stack);
-            if is_unchanged && is_decided && !is_waiting() && self.has_its_outputs(stack, plan) {
+            let is_silent = is_unchanged && is_decided && !self.is_triggered(entry, stack);
+            if is_silent && !is_waiting() && self.has_its_outputs(stack, plan) {
                 silent.push((entry.stack.clone(), OperationKey::Apply));
             } else {
                 open.insert(stack);
             }
         }
         progress.done.extend(silent);
+    }
+
+    /// Returns whether a trigger that its plan leaves open has fired, or may have.
+    fn is_triggered(&self, entry: &PlanEntry, stack: StackIndex) -> bool {
+        let applied = self.entry(stack).and_then(|entry| entry.applied.as_ref());
+        let Some(applied) = applied.filter(|_| !entry.replaced_if.is_empty()) else {
+            return false;
+        };
+        let CurrentFacts {
+            project: Project { stacks, .. },
+            references,
+            ..
+        } = self.present;
+        let is_trigger =
+            |it: &&Reference| it.from == stack && it.kind == ReferenceKind::ReplaceTriggeredBy;
+        let mut triggers = references.list.iter().filter(is_trigger);
+        triggers.any(|reference| {
+            let mut named = references.named(reference, stacks).into_iter();
+            named.any(|named| {
+                let (Some(key), Some(entry)) = (self.key(named), self.entry(named)) else {
+                    return false;
+                };
+                let of_named = (&stacks[named], key, entry);
+                recorded_trigger(applied, reference, of_named, entry.known_outputs()).is_some()
+            })
+        })
     }
 
     /// Returns whether the generations that it was applied with are still current.

@@ -10,7 +10,7 @@ mod todo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-pub use self::recording::{ApplyRecording, used_outputs};
+pub use self::recording::{ApplyRecording, RecordedOutputs, recorded_outputs, used_outputs};
 pub use self::todo::{RecordOnly, RemainingWork, ToDestroy, to_do};
 use super::SavedPlan;
 use super::planner::Drivers;
@@ -54,6 +54,7 @@ impl Verification<'_> {
         let present = CurrentFacts {
             project,
             graph: &context.graph,
+            references: &context.references,
             digests: context.state.input_digests.as_deref(),
             document,
             missing: statuses.map(|statuses| &statuses.missing),

@@ -20,25 +20,40 @@ use crate::selection::graph::Graph;
 use crate::state::document::{Document, RunAction};
 use crate::state::writer::Change;
 
-/// Returns the digests of the outputs that stacks are applied with, including those to record. `plan` is the id of the
-/// plan: its parts record the same.
+/// The digests of the outputs of stacks without a turn, if known.
+pub type RecordedOutputs = BTreeMap<StackIndex, Option<BTreeMap<String, String>>>;
+
+/// Returns the outputs that are recorded without a turn. `plan` is the id of the plan: its parts record the same.
+pub fn recorded_outputs(
+    project: &Project,
+    document: Option<&Document>,
+    todo: &RemainingWork<'_>,
+    plan: &str,
+) -> RecordedOutputs {
+    let Some(document) = document else {
+        return RecordedOutputs::new();
+    };
+    let records = todo.records.iter().map(|record| {
+        let entry = document.stacks.get(key(project, record.stack).as_str());
+        (record.stack, record.outputs(entry, plan))
+    });
+    records.collect()
+}
+
+/// Returns the digests of the outputs that stacks are applied with, including those to record.
 pub fn used_outputs<'p>(
     project: &'p Project,
     graph: &Graph,
     document: Option<&Document>,
-    todo: &RemainingWork<'_>,
-    plan: &str,
+    recorded: &RecordedOutputs,
 ) -> UsedOutputs<'p> {
     let keys = document.map(|document| (document, EntryIndex::new(&project.stacks, document)));
     let mut used = UsedOutputs::new(project, graph, |stack| {
         let (document, keys) = keys.as_ref()?;
         document.stacks[keys.key(stack)?].outputs.as_ref()
     });
-    if let Some(document) = document {
-        for record in &todo.records {
-            let entry = document.stacks.get(key(project, record.stack).as_str());
-            used.set(record.stack, record.outputs(entry, plan).as_ref());
-        }
+    for (stack, outputs) in recorded {
+        used.set(*stack, outputs.as_ref());
     }
     used
 }

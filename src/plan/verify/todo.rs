@@ -64,6 +64,7 @@ impl ToDestroy<'_> {
             checks: TurnChecks::default(),
             triggered_by: BTreeMap::new(),
             may_destroy_resources: true,
+            has_open_triggers: false,
             is_late: false,
             is_mocked: false,
             generations: BTreeSet::new(),
@@ -342,6 +343,7 @@ fn todo<'p>(
         let is_made_anew = destroys && !work.destroy || entry.generation.is_some();
         let is_new = is_new || is_made_anew || entry.action == PlannedAction::Create;
         let is_read = project.stacks[stack].mode == StackMode::Read;
+        let has_open_triggers = !entry.replaced_if.is_empty();
         todo.stacks.push(ApplyStack {
             stack: PlanStack::Here(stack),
             driver,
@@ -367,7 +369,8 @@ fn todo<'p>(
             checks: TurnChecks::default(),
             triggered_by: recorded.map(triggered_by).unwrap_or_default(),
             may_destroy_resources: project.allows_resource_destroy(stack),
-            is_late: !entry.replaced_if.is_empty()
+            has_open_triggers,
+            is_late: has_open_triggers
                 && !destroys
                 && driver.has(DriverStep::Destroy)
                 && !creates_first(project, stack),

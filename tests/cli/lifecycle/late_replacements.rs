@@ -132,6 +132,65 @@ fn late_replacements_respect_protection() {
     }
 }
 
+/// Another process applies the first stack, so this one does not see what it changes.
+#[test]
+fn late_replacements_compare_with_the_state() {
+    let repository = chain("");
+    change(&repository, "/net", "2");
+    done(&repository, "plan -o ../saved --allow-destroy 9");
+    done(&repository, "apply --auto-approve --match net");
+    done(&repository, "apply ../saved");
+    assert_eq!(
+        acts(&repository),
+        [
+            "apply /net",
+            "destroy /app",
+            "apply /app",
+            "destroy /web",
+            "apply /web"
+        ]
+    );
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    // Without approval, nothing is recorded.
+    change(&repository, "/net", "3");
+    done(&repository, "plan -o ../other");
+    done(&repository, "apply --auto-approve --match net");
+    let must = "it must be replaced, since /net#id has changed";
+    fails(&repository, "apply ../other", 1, must);
+    fails(&repository, "apply ../other --resume", 1, must);
+    assert_eq!(acts(&repository), ["apply /net"]);
+    done(&repository, "apply ../other --resume --allow-destroy 2");
+    assert_eq!(
+        acts(&repository),
+        ["destroy /app", "apply /app", "destroy /web", "apply /web"]
+    );
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
+#[test]
+fn late_replacements_survive_a_resume() {
+    let by =
+        |trigger: &str| format!("lifecycle {{\n    replace_triggered_by = [\"{trigger}\"]\n  }}");
+    let repository = applied(&[
+        ("/net", ""),
+        ("/app", &by("/net#id")),
+        ("/mid", "after = [\"/app\"]"),
+        ("/web", &by("/app")),
+    ]);
+    change(&repository, "/net", "2");
+    done(&repository, "plan -o ../saved --allow-destroy 9");
+    hook(&repository, "plan", "mid", "exit 1\n");
+    fails(&repository, "apply ../saved --on-error stop", 1, "/mid");
+    assert_eq!(
+        acts(&repository),
+        ["apply /net", "destroy /app", "apply /app"]
+    );
+    unhook(&repository, "plan", "mid");
+    done(&repository, "apply ../saved --resume");
+    assert_eq!(acts(&repository), ["destroy /web", "apply /web"]);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
 #[test]
 fn late_replacements_follow_replaced_stacks() {
     let repository = chain("");
