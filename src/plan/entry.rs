@@ -170,6 +170,8 @@ pub struct StackFacts<'a> {
     pub ignored: Option<IgnoredInputs<'a>>,
     /// Whether drift was accepted since the last apply, so its tool must plan.
     pub accepts_drift: bool,
+    /// Whether its outputs are unknown, so its tool must print them.
+    pub lacks_outputs: bool,
     pub is_released: bool,
 }
 
@@ -283,7 +285,8 @@ impl StackFacts<'_> {
                 return Decision::Final(PlannedAction::Create, reason);
             }
         }
-        if self.is_as_applied() && (!options.is_full || self.is_never_updated()) {
+        let is_read = options.is_full || self.lacks_outputs;
+        if self.is_as_applied() && (!is_read || self.is_never_updated()) {
             return Decision::Final(PlannedAction::NoOp, self.unchanged());
         }
         if asks(PlanKind::Normal) {

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::driver::are_incomparable;
 use crate::project::stack::{Stack, StackIndex, StackMode, Stacks};
 use crate::selection::graph::{Graph, Precedence};
 use crate::selection::reference::{Reference, ReferenceKind, ReferenceTarget, References};
 use crate::source::Span;
-use crate::state::document::{Applied, Entry};
+use crate::state::document::{Applied, Document, Entry};
 
 /// Returns the outputs that `replace_triggered_by` rules name, by stack.
 pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<String>> {
@@ -23,6 +24,21 @@ pub fn named_outputs(references: &References) -> BTreeMap<StackIndex, BTreeSet<S
         }
     }
     named
+}
+
+/// Returns the comparable digests of a stack's outputs, by name, that others were applied with: the last ones. They tell
+/// whether a sensitive output has changed that is unknown since.
+pub fn noted_outputs(document: &Document, key: &str) -> BTreeMap<String, String> {
+    let applied = document.stacks.values();
+    let mut applied: Vec<&Applied> = applied.filter_map(|it| it.applied.as_ref()).collect();
+    applied.sort_by_key(|applied| applied.serial);
+    let noted = applied.iter().flat_map(|applied| &applied.triggered_by);
+    let noted = noted.filter(|(_, digest)| !are_incomparable(digest, digest));
+    let of_stack = noted.filter_map(|(name, digest)| {
+        let (stack, output) = name.rsplit_once('#')?;
+        (stack == key).then(|| (output.to_owned(), digest.clone()))
+    });
+    of_stack.collect()
 }
 
 /// A trigger that replaces a stack of which the plan leaves that open.

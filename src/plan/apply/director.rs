@@ -29,6 +29,7 @@ use crate::run::output_reads::OutputReads;
 use crate::run::state::{Effect, Findings};
 use crate::run::turn::{Operation, Turn, TurnIndex};
 use crate::run::workflow::TurnFacts;
+use crate::state::document::are_known;
 
 pub struct ApplyDirector<'a, 'p> {
     pub(super) turns: Vec<ApplyTurn<'p>>,
@@ -367,7 +368,10 @@ impl ApplyDirector<'_, '_> {
         // Without a state, only the outputs before the apply can be compared.
         let before = stack.outputs_before.as_ref().map(Outputs::digests);
         let earlier = stack.recorded.as_ref().or(before.as_ref());
-        let salted = outputs.salting(self.updated.named(here), earlier, has_acted)?;
+        let is_unknown = stack.recorded.as_ref().is_some_and(|it| !are_known(it));
+        let noted = is_unknown.then(|| self.updated.noted(here));
+        let compared = noted.as_ref().or(earlier);
+        let salted = outputs.salting(self.updated.named(here), compared, has_acted)?;
         let of_record = salted.recorded(&self.run, earlier, has_acted);
         Ok(Some((outputs, of_record)))
     }

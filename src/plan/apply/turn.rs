@@ -24,6 +24,7 @@ use crate::run::execute::Task;
 use crate::run::state::Effect;
 use crate::run::turn::Operation;
 use crate::run::workflow::TurnFacts;
+use crate::state::document::are_known;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ApplyStepRole {
@@ -206,7 +207,7 @@ impl<'p> ApplyTurn<'p> {
         is_recorded
             && self.attempt.course == ApplyMode::Replanned
             && self.stack.driver.tool.is_none()
-            && self.stack.recorded.is_none()
+            && !self.stack.recorded.as_ref().is_some_and(are_known)
     }
 
     pub(super) fn input_file(&self, position: usize) -> PathBuf {

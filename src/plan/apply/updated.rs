@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::ApplyStack;
 use crate::change::EntryIndex;
-use crate::plan::triggers::{FiredTrigger, named_outputs, recorded_trigger};
+use crate::plan::triggers::{FiredTrigger, named_outputs, noted_outputs, recorded_trigger};
 use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::run::state::{Effect, Findings};
@@ -79,6 +79,15 @@ impl<'a, 'p> UpdatedStacks<'a, 'p> {
         let (document, pairs) = self.recorded.as_ref()?;
         let key = pairs.key(stack)?;
         Some((key, document.stacks.get(key)?))
+    }
+
+    /// Returns the digests of a stack's outputs that others were applied with.
+    pub(super) fn noted(&self, stack: StackIndex) -> BTreeMap<String, String> {
+        let key = self.entry(stack).map(|(key, _)| key);
+        let recorded = self.recorded.as_ref().zip(key);
+        recorded
+            .map(|((document, _), key)| noted_outputs(document, key))
+            .unwrap_or_default()
     }
 
     /// Adds the outputs of a stack that is recorded without a turn.

@@ -26,6 +26,7 @@ fn known<'a>(status: Option<&'a StackStatus>, differ: Option<&'a str>) -> StackF
         outputs_differ: differ,
         ignored: None,
         accepts_drift: false,
+        lacks_outputs: false,
         is_released: false,
     }
 }

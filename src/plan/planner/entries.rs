@@ -77,6 +77,7 @@ impl<'a> Planning<'a> {
             outputs_differ: subject.outputs_differ.as_deref(),
             ignored: recorded.and_then(|recorded| ignored(context, subject, recorded)),
             accepts_drift: subject.accepts_drift,
+            lacks_outputs: subject.lacks_outputs,
             is_released: subject.is_released,
         }
     }

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::exit::ExitStatus;
 use crate::plan::backends::{BlockedStacks, StackBackend, blocked};
 use crate::plan::entry::{AskedAction, Decision, PlanMode};
-use crate::plan::triggers::named_outputs;
+use crate::plan::triggers::{named_outputs, noted_outputs};
 use crate::printable::printable;
 use crate::project::per_stack::SharedProblems;
 use crate::project::sharing::INPUT;
@@ -102,10 +102,13 @@ impl<'a> Planning<'a> {
         asked: &AskedTools,
     ) -> Result<bool> {
         let named = named_outputs(&self.context.references);
-        let salted = |stack, outputs: &Outputs, earlier| match named.get(&stack) {
-            Some(compared) => outputs.salting(compared, earlier, false),
-            None => Ok(outputs.clone()),
-        };
+        let salted =
+            |stack, outputs: &Outputs, earlier: Option<&BTreeMap<String, String>>| match named
+                .get(&stack)
+            {
+                Some(compared) => outputs.salting(compared, earlier, false),
+                None => Ok(outputs.clone()),
+            };
         let mut found = Vec::new();
         for needed in self.needs(subjects) {
             let subject = needed.subject;
@@ -115,7 +118,7 @@ impl<'a> Planning<'a> {
             else {
                 continue;
             };
-            let Some((_, entry)) = entries.get(&subject.stack) else {
+            let Some((key, entry)) = entries.get(&subject.stack) else {
                 continue;
             };
             let is_unknown = entry.outputs.is_some() && entry.known_outputs().is_none();
@@ -135,10 +138,15 @@ impl<'a> Planning<'a> {
                 continue;
             }
             let earlier = entry.outputs.as_ref();
+            let noted = self
+                .document()
+                .filter(|_| entry.known_outputs().is_none())
+                .map(|document| noted_outputs(document, key));
+            let compared = noted.as_ref().or(earlier);
             let now = match outputs {
                 Some(outputs) => PresentOutputs {
                     likely: Some(
-                        salted(subject.stack, outputs, earlier)
+                        salted(subject.stack, outputs, compared)
                             .map_err(Error::external)?
                             .recorded(&asked.id, earlier, false),
                     ),

@@ -13,7 +13,7 @@ use crate::driver::{BadOutputs, Driver, Outputs};
 use crate::path::StackPath;
 use crate::plan::entry::{PlanEntry, PlannedAction};
 use crate::plan::stale::{CurrentFacts, PlanFacts};
-use crate::plan::triggers::named_outputs;
+use crate::plan::triggers::{named_outputs, noted_outputs};
 use crate::plan::{
     EnvironmentSource, PlannedStack, SavedEnvironment, SavedPlan, SavedProject, SavedStack,
 };
@@ -79,9 +79,14 @@ impl Context {
                 continue;
             }
             let compared = named.get(&stack);
-            let recorded_digests = recorded_outputs
+            let recorded_entry = recorded_outputs.as_ref().and_then(|all| all.get(&stack));
+            let noted = recorded_entry
+                .filter(|(_, entry)| compared.is_some() && entry.known_outputs().is_none())
+                .zip(document)
+                .map(|((key, _), document)| noted_outputs(document, key));
+            let recorded_digests = noted
                 .as_ref()
-                .and_then(|all| all.get(&stack)?.1.outputs.as_ref());
+                .or_else(|| recorded_entry.and_then(|(_, entry)| entry.outputs.as_ref()));
             let salted = |outputs: &Outputs| match compared {
                 Some(compared) => outputs.salting(compared, recorded_digests, false),
                 None => Ok(outputs.clone()),

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::path::{Generation, StackPath};
 use crate::plan::entry::{PlanMode, PlanReason};
 use crate::plan::order::NamedConstraints;
+use crate::plan::triggers::named_outputs;
 use crate::printable::printable;
 use crate::project::stack::{StackIndex, StackMode, Stacks};
 use crate::project::{ForcedCreateBeforeDestroy, Project};
@@ -65,6 +66,8 @@ pub(super) struct StackToPlan<'p> {
     /// Describes the commit that it reverts, if the flags allow that.
     pub(super) reverts: Option<String>,
     pub(super) accepts_drift: bool,
+    /// Whether its outputs are unknown, and a stack was applied with one that replaces it.
+    pub(super) lacks_outputs: bool,
     pub(super) is_released: bool,
 }
 
@@ -290,6 +293,12 @@ impl Context {
             )));
         }
         let drivers = Drivers::new(self, recorded.map(|recorded| &recorded.document));
+        let named = named_outputs(&self.references);
+        let entries = recorded.iter().flat_map(|it| it.document.stacks.values());
+        let applied = entries.filter_map(|entry| entry.applied.as_ref());
+        let noted = applied.flat_map(|applied| applied.triggered_by.keys());
+        let noted = noted.filter_map(|name| Some(name.rsplit_once('#')?.0));
+        let noted: BTreeSet<&str> = noted.collect();
         let mut subjects = StacksToPlan {
             outputs: BTreeMap::new(),
             all: Vec::new(),
@@ -332,6 +341,10 @@ impl Context {
                     }),
                     reverts: rollback.filter(|_| allow_rollback).map(Rollback::effect),
                     accepts_drift: entry.is_some_and(|entry| entry.refreshed.is_some()),
+                    lacks_outputs: driver.tool.is_some()
+                        && named.contains_key(&stack)
+                        && previous.is_some_and(|key| noted.contains(key))
+                        && entry.is_some_and(|entry| entry.known_outputs().is_none()),
                     is_released: request.is_release,
                 }),
                 None => subjects.without_driver += 1,

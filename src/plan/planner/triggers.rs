@@ -17,34 +17,40 @@ struct PlannedFacts<'a> {
     courses: BTreeMap<StackIndex, TriggerOutlook>,
     /// The existing stacks, if the state does not have them.
     existing: Option<BTreeSet<StackIndex>>,
+    /// The stacks whose tools have not answered.
+    unanswered: BTreeSet<StackIndex>,
     /// The present outputs that differ from the recorded ones.
     outputs: &'a BTreeMap<StackIndex, Option<BTreeMap<String, String>>>,
 }
 
 impl PlannedFacts<'_> {
-    /// Returns two digests of an output: as a stack was applied with it, and as it is now.
-    fn output_marks(
-        &self,
-        from: StackIndex,
-        named: StackIndex,
-        output: &str,
-    ) -> Option<(&str, &str)> {
+    /// Returns the digest of an output that a stack was applied with, if it was known.
+    fn noted(&self, from: StackIndex, named: StackIndex, output: &str) -> Option<&str> {
         let applied = self.entry(from)?.applied.as_ref()?;
         let (key, _) = self.drivers.entry(named)?;
         let noted = applied.triggered_by.get(&format!("{key}#{output}"))?;
+        Some(noted)
+    }
+
+    /// Returns the digest of an output as it is now, if that is known.
+    fn output(&self, named: StackIndex, output: &str) -> Option<&str> {
         let outputs = match self.outputs.get(&named) {
             Some(present) => present.as_ref()?,
             None => self.entry(named)?.known_outputs()?,
         };
-        let now = outputs.get(output).map_or("", String::as_str);
-        Some((noted, now))
+        Some(outputs.get(output).map_or("", String::as_str))
     }
 
-    /// Returns whether a sensitive output that triggers a replacement may be unchanged.
+    /// Returns whether an output that triggers a replacement may be unchanged.
     fn is_unsure(&self, from: StackIndex, trigger: &ReplaceCause<'_>) -> bool {
         let output = trigger.output.filter(|_| trigger.is_past);
-        let marks = output.and_then(|output| self.output_marks(from, trigger.stack, output));
-        marks.is_some_and(|(noted, now)| are_incomparable(noted, now))
+        output.is_some_and(|output| {
+            let noted = self.noted(from, trigger.stack, output);
+            let now = self.output(trigger.stack, output);
+            noted
+                .zip(now)
+                .is_none_or(|(noted, now)| are_incomparable(noted, now))
+        })
     }
 
     fn entry(&self, stack: StackIndex) -> Option<&Entry> {
@@ -79,12 +85,16 @@ impl TriggerFacts for PlannedFacts<'_> {
     }
 
     fn output_differs(&self, from: StackIndex, named: StackIndex, output: &str) -> bool {
-        if let Some((noted, now)) = self.output_marks(from, named, output) {
-            return noted != now;
+        match (self.noted(from, named, output), self.output(named, output)) {
+            (Some(noted), Some(now)) => noted != now,
+            // A tool that has yet to answer may print it.
+            (Some(_), None) => !self.unanswered.contains(&named),
+            // An attempt may have changed an output that is unknown since.
+            (None, _) => {
+                let attempted = self.entry(named).and_then(|named| named.attempted);
+                attempted > self.applied(from)
+            }
         }
-        // An attempt may have changed an output that is unknown since.
-        let attempted = self.entry(named).and_then(|named| named.attempted);
-        attempted > self.applied(from)
     }
 }
 
@@ -141,6 +151,7 @@ impl Context {
             drivers,
             courses,
             existing,
+            unanswered: settled.unknown().collect(),
             outputs: &subjects.outputs,
         };
         let stacks = &self.project.stacks;

@@ -591,6 +591,47 @@ fn triggers_on_sensitive_outputs_need_a_different_value() {
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
+/// After `orch run`, the outputs are unknown until a plan reads them.
+#[test]
+fn triggers_on_outputs_survive_a_run() {
+    let Some(repository) = with_password(true) else {
+        return;
+    };
+    let run = "run -q --match db -- terraform apply -auto-approve -input=false";
+    let password = |password: &str| {
+        repository.write("/db/main.tf", database("1", password));
+        repository.commit();
+        done(&repository, run);
+    };
+    password("correct-horse");
+    let plan = done(&repository, "plan");
+    assert!(
+        plan.contains("/app  replace  /db#password has changed since it was applied"),
+        "{plan}"
+    );
+    // Without `/db`, that stays unknown.
+    let plan = done(&repository, "plan --match app");
+    assert!(
+        plan.contains("/app  replace  /db#password may have changed since it was applied"),
+        "{plan}"
+    );
+    done(&repository, &format!("apply {APPROVED}"));
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    // It has the same value.
+    done(&repository, run);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    done(&repository, "apply --auto-approve");
+    assert_eq!(planned(&repository, ""), [""; 0]);
+    // A plan that was made before does not know it.
+    repository.write("/db/main.tf", database("2", "correct-horse"));
+    repository.commit();
+    done(&repository, "plan -o ../saved --allow-destroy 9");
+    done(&repository, run);
+    let unknown = "it must be replaced if /db#password has changed, which is unknown";
+    fails(&repository, "apply ../saved", 1, unknown);
+    assert_eq!(planned(&repository, ""), [""; 0]);
+}
+
 #[test]
 fn triggers_ignore_damaged_digests() {
     let Some(repository) = with_password(true) else {
