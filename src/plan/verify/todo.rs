@@ -343,7 +343,6 @@ fn todo<'p>(
         let is_made_anew = destroys && !work.destroy || entry.generation.is_some();
         let is_new = is_new || is_made_anew || entry.action == PlannedAction::Create;
         let is_read = project.stacks[stack].mode == StackMode::Read;
-        let has_open_triggers = !entry.replaced_if.is_empty();
         todo.stacks.push(ApplyStack {
             stack: PlanStack::Here(stack),
             driver,
@@ -369,11 +368,8 @@ fn todo<'p>(
             checks: TurnChecks::default(),
             triggered_by: recorded.map(triggered_by).unwrap_or_default(),
             may_destroy_resources: project.allows_resource_destroy(stack),
-            has_open_triggers,
-            is_late: has_open_triggers
-                && !destroys
-                && driver.has(DriverStep::Destroy)
-                && !creates_first(project, stack),
+            has_open_triggers: !entry.replaced_if.is_empty(),
+            is_late: !destroys && may_be_late(project, stack, entry, &driver),
             is_mocked: !entry.mocked.is_empty(),
             generations: BTreeSet::new(),
             leaving: Vec::new(),
@@ -388,6 +384,17 @@ fn triggered_by(recorded: &Entry) -> BTreeMap<String, String> {
     applied
         .map(|applied| applied.triggered_by.clone())
         .unwrap_or_default()
+}
+
+/// Returns whether the apply may decide to replace the stack.
+fn may_be_late(
+    project: &Project,
+    stack: StackIndex,
+    entry: &PlanEntry,
+    driver: &Driver<'_>,
+) -> bool {
+    let may_destroy = driver.has(DriverStep::Destroy) && !creates_first(project, stack);
+    may_destroy && !entry.replaced_if.is_empty()
 }
 
 /// Returns whether a replace of the stack creates first, which needs a plan.
