@@ -11,7 +11,7 @@ pub use self::generations::KeptGeneration;
 use super::followups::ApplyFollowUps;
 use super::turn::{ApplyAttempt, ApplyMode, ApplyStepRole, ApplyTurn};
 use super::updated::UpdatedStacks;
-use super::{ChangedOutputs, UnshownChanges};
+use super::{ApplyStack, ChangedOutputs, UnshownChanges};
 use crate::context::used_outputs::UsedOutputs;
 use crate::driver::{BadOutputs, DriverAction, DriverAnswer, Outputs, PlanKind, StepRole};
 use crate::path::StackPath;
@@ -336,12 +336,17 @@ impl ApplyDirector<'_, '_> {
             Err(problem) => {
                 self.unread.push((turn.path.clone(), problem));
                 if let Some(here) = turn.stack.stack.here() {
-                    self.changed.set(here, true);
-                    self.used_outputs.set(here, None);
+                    self.lose_outputs(here);
                 }
                 false
             }
         }
+    }
+
+    /// Notes that the outputs of a stack are unknown.
+    fn lose_outputs(&mut self, stack: StackIndex) {
+        self.changed.set(stack, true);
+        self.used_outputs.set(stack, None);
     }
 
     /// Returns the outputs after a turn, and the digests to record.
@@ -374,6 +379,18 @@ impl ApplyDirector<'_, '_> {
         let salted = outputs.salting(self.updated.named(here), compared, has_acted)?;
         let of_record = salted.recorded(&self.run, earlier, has_acted);
         Ok(Some((outputs, of_record)))
+    }
+}
+
+impl ApplyStack<'_> {
+    /// Returns whether its outputs differ from those before the apply, given the present ones and their digests.
+    fn outputs_differ(&self, now: Option<&(Outputs, RecordedOutputs)>) -> bool {
+        match (now, &self.outputs_before, &self.recorded) {
+            (Some((now, _)), Some(before), _) => now.differ(before),
+            // Other stacks were applied with the recorded outputs.
+            (Some((_, now)), None, Some(before)) => now != before,
+            _ => true,
+        }
     }
 }
 
@@ -560,8 +577,7 @@ impl Director for ApplyDirector<'_, '_> {
         if !has_succeeded {
             // Its outputs are unknown now, and stacks after it may still be applied.
             if has_acted || self.destroyed.contains(&here) {
-                self.changed.set(here, true);
-                self.used_outputs.set(here, None);
+                self.lose_outputs(here);
             }
             return Some(findings);
         }
@@ -572,7 +588,6 @@ impl Director for ApplyDirector<'_, '_> {
             }
             return Some(findings);
         }
-        let recorded = stack.recorded.as_ref();
         let (outputs, problem) = match self.outputs(number, here) {
             Ok(outputs) => (outputs, None),
             Err(problem) => (None, Some(problem.to_string())),
@@ -580,15 +595,10 @@ impl Director for ApplyDirector<'_, '_> {
         findings.outputs = match &outputs {
             Some((_, of_record)) => Some(of_record.clone()),
             None if has_acted => None,
-            None => recorded.cloned(),
+            None => stack.recorded.clone(),
         };
         if has_acted || is_read {
-            let has_changed = match (&outputs, &stack.outputs_before, recorded) {
-                (Some((now, _)), Some(before), _) => now.differ(before),
-                // Other stacks were applied with the recorded outputs.
-                (Some(_), None, Some(before)) => findings.outputs.as_ref() != Some(before),
-                _ => true,
-            };
+            let has_changed = stack.outputs_differ(outputs.as_ref());
             self.changed.set(here, has_changed);
             self.used_outputs.set(here, findings.outputs.as_ref());
         }
@@ -607,8 +617,7 @@ impl Director for ApplyDirector<'_, '_> {
         }
         findings.used = Some(self.used_outputs.of(here));
         // If a plan of only a part shows no changes, nothing is known about the rest.
-        let is_left = !has_acted && !is_complete && turn.operation == Operation::Apply;
-        let is_left = is_left && !self.destroyed.contains(&here);
+        let is_left = !(has_acted || is_complete || is_read || self.destroyed.contains(&here));
         let is_silent = *course == ApplyMode::Nothing && !stack.is_recorded || is_left;
         if let Some(problem) = problem {
             self.unread.push((turn.path.clone(), problem));
