@@ -15,7 +15,7 @@ use crate::export::{OrderedJob, WorkOrder};
 use crate::folder::GuardedFolder;
 use crate::notice::Notices;
 use crate::printable::printable;
-use crate::record::journal::{Header, Liveness, Runs};
+use crate::record::journal::{Header, Liveness, RunLock, Runs};
 use crate::state::backend::Backend;
 use crate::state::clock::SystemClock;
 use crate::state::job_lease::{JobLease, LeaseAttempt, RunningJob};
@@ -70,10 +70,14 @@ pub fn await_others(
         let run = printable(run);
         notices.note(&format!("waiting until run {run} and its commands end"));
     };
+    let look = || match running(root, is_beside) {
+        Ok(None) => Ok(outlived(root)),
+        found => found,
+    };
     // The job looks again when it begins, and is refused if a run is left or unknown.
     _ = await_end(
         wait,
-        || running(root, is_beside),
+        look,
         |seen| matches!(seen, Ok(Some(_))),
         |seen| seen.iter().flatten().for_each(|(run, _)| note(run)),
     );
@@ -94,6 +98,12 @@ fn running(
     let runs = folder.map(Runs::find).transpose().context(failed)?;
     let running = runs.as_ref().and_then(|runs| runs.in_progress(is_ignored));
     Ok(running.map(|(run, liveness)| (run.to_owned(), liveness)))
+}
+
+/// Returns a killed run, no job of a work order, that has left its lock to its commands.
+fn outlived(root: &Path) -> Option<(String, Liveness)> {
+    let folder = GuardedFolder::find(root).ok()??;
+    RunLock::held_by(&folder).map(|run| (run, Liveness::Outlived))
 }
 
 /// Describes a job that may be running on any machine.

@@ -143,6 +143,17 @@ impl RunLock {
         Ok(Locking::Ours { lock, killed })
     }
 
+    /// Returns the run that has the lock, or whose commands have it.
+    pub fn held_by(place: &GuardedFolder) -> Option<String> {
+        // A run that begins must find it free.
+        let _gate = RunLock::wait_to_begin(place)?;
+        let mut file = place.open(FILE, OpenOptions::new().read(true)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => read(&mut file).map(|holder| holder.run),
+            _ => None,
+        }
+    }
+
     fn describe(&self, holder: &LockHolder) -> io::Result<()> {
         let mut file = &self.file;
         file.set_len(0)?;

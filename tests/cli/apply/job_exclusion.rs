@@ -192,6 +192,29 @@ fn job_waits_for_an_earlier_run_of_it_and_its_commands() {
 }
 
 #[test]
+fn job_waits_for_the_commands_of_an_ordinary_run_that_was_killed() {
+    let repository = project();
+    begin(&repository, "run --match a ../script.sh", "a").kill();
+    let run = job(&repository, "order.json", "/b");
+    fails(
+        &repository,
+        &run,
+        4,
+        "but its command in /a, or a process that it started",
+    );
+    let mut waiting = repository.command(&format!("{run} --lock-timeout 10m"));
+    waiting.stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut waiting = waiting.spawn().unwrap();
+    let mut said = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let mut said = said.by_ref().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting until run ")));
+    set(&repository, "go-a");
+    let rest: Vec<String> = said.collect();
+    assert!(ended(&mut waiting).success(), "{rest:?}");
+    assert_eq!(log(&repository), ["a", "b"]);
+}
+
+#[test]
 fn job_of_a_state_is_refused_or_waits_while_a_command_of_its_killed_run_lives() {
     let repository = with_state(&[("/db", ""), ("/web", "")]);
     let waits = "exec > /dev/null 2>&1\ntouch $world/begun\nwhile [ -e $world/begun ]; do sleep 0.01; done\n";
