@@ -157,7 +157,7 @@ fn begun_in<'e>(order: &WorkOrder, entry: &'e Entry) -> Option<&'e Intent> {
     intent.filter(|intent| intent.order.as_ref() == Some(&order.run))
 }
 
-/// Returns a failed turn of other jobs, if nothing starts after a failure.
+/// Returns a failed turn of other jobs, if nothing new starts after a failure.
 fn failed_turn<'o>(
     order: &'o WorkOrder,
     states: &[TurnProgress],
@@ -307,13 +307,25 @@ impl Context {
             of_entry == Some(&order.run)
         };
         // The results show what the state no longer does: other runs may have changed or destroyed the stack since.
+        let asks_without_entry = recorded == RecordKind::Destroy || document.may_lack_stacks(0);
         let is_asked = |turn: &OrderedTurn| match entry(turn) {
-            None => recorded == RecordKind::Destroy,
+            None => asks_without_entry,
             Some(entry) => begun_in(order, entry).is_none() && !is_in_order(entry),
         };
         let asked = (0..order.turns.len()).filter(|&turn| is_asked(&order.turns[turn]));
         let mut results = vec![TurnProgress::Left; order.turns.len()];
-        self.add_results(order, &asked.collect(), &mut results)?;
+        let follow_ups = self.add_results(&order.run, &asked.collect(), &mut results)?;
+        if recorded != RecordKind::Destroy {
+            // Other runs have used the stack since its job was killed; or the job begins just now.
+            let begun = results
+                .iter_mut()
+                .filter(|it| **it == TurnProgress::Running);
+            begun.for_each(|it| *it = TurnProgress::Left);
+        }
+        let is_followed = |entry: &Entry| {
+            let run = entry.last.as_ref().and_then(|last| last.run.as_ref());
+            run.is_some_and(|run| follow_ups.contains(run))
+        };
         let state = |position: usize, turn: &OrderedTurn| {
             let Some(entry) = entry(turn) else {
                 return results[position];
@@ -332,11 +344,13 @@ impl Context {
                 Some(AttemptOutcome::Unknown) => is_in_order(entry),
                 _ => false,
             };
-            match (results[position], is_in_order(entry)) {
-                (TurnProgress::Left, false) => TurnProgress::Left,
-                _ if is_done => TurnProgress::Done,
-                (TurnProgress::Running, false) => TurnProgress::Running,
-                _ => TurnProgress::Failed,
+            let of_order = results[position];
+            let is_repaired = of_order != TurnProgress::Left && is_followed(entry);
+            match is_in_order(entry) || is_repaired {
+                // Other runs may have applied another commit, or run another command.
+                false => of_order,
+                true if is_done => TurnProgress::Done,
+                true => TurnProgress::Failed,
             }
         };
         let states = order.turns.iter().enumerate();
@@ -401,7 +415,7 @@ impl Context {
         if recorded.is_none() && is_gated {
             let before = job.turns.iter().flat_map(|&turn| predecessors.of(turn));
             let known = before.map(|it| it.turn).chain(job.turns.iter().copied());
-            self.add_results(order, &known.collect(), &mut states)?;
+            self.add_results(&order.run, &known.collect(), &mut states)?;
         }
         let unbegun = if states.iter().all(|it| *it == TurnProgress::Left) {
             let all = order.turns.iter();
@@ -440,7 +454,9 @@ impl Context {
                 before: order.turns[it.turn].stack.clone(),
                 must_succeed: it.must_succeed,
             });
-            if let Some(reason) = reason.or(failed.cloned().map(SkipReason::Stopped)) {
+            // What has begun before is not new.
+            let stopped = failed.filter(|_| states[turn] == TurnProgress::Left);
+            if let Some(reason) = reason.or(stopped.cloned().map(SkipReason::Stopped)) {
                 open.skipped.insert(path.clone(), reason);
                 continue;
             }
@@ -549,32 +565,49 @@ impl Context {
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
     }
 
-    /// Sets the states of some turns by their latest results.
+    /// Returns those of some turns of a work order, given as its run, whose latest results are successes.
+    pub(super) fn succeeded_turns(
+        &self,
+        order: &str,
+        turns: &BTreeSet<usize>,
+    ) -> Result<BTreeSet<usize>> {
+        let n_turns = turns.last().map_or(0, |last| last + 1);
+        let mut states = vec![TurnProgress::Left; n_turns];
+        self.add_results(order, turns, &mut states)?;
+        let turns = turns.iter().copied();
+        Ok(turns
+            .filter(|turn| states[*turn] == TurnProgress::Done)
+            .collect())
+    }
+
+    /// Sets the states of some turns of a work order, given as its run, by their latest results. Returns the runs of its
+    /// follow-ups that are in the store, if it was read.
     fn add_results(
         &self,
-        order: &WorkOrder,
+        order: &str,
         turns: &BTreeSet<usize>,
         states: &mut [TurnProgress],
-    ) -> Result<()> {
+    ) -> Result<BTreeSet<String>> {
         if turns.is_empty() {
-            return Ok(());
+            return Ok(BTreeSet::new());
         }
         let Some(store) = self.results_store()? else {
-            return Ok(());
+            return Ok(BTreeSet::new());
         };
-        let files = store.result_files(&order.run).map_err(from_store)?;
+        let files = store.result_files(order).map_err(from_store)?;
+        let follow_ups = files.runs().map(|(run, _)| run.to_owned()).collect();
         let LatestAttempts { mut results, begun } = files.latest();
         for turn in begun.keys().filter(|turn| turns.contains(turn)) {
             states[*turn] = TurnProgress::Running;
         }
         results.retain(|turn, _| turns.contains(turn) && !begun.contains_key(turn));
         let files: Vec<String> = results.values().map(|name| name.file()).collect();
-        let found = store.read_results(&order.run, &files).map_err(from_store)?;
+        let found = store.read_results(order, &files).map_err(from_store)?;
         for (turn, bytes) in results.into_keys().zip(found) {
             let Some(bytes) = bytes else {
                 continue;
             };
-            let damaged = || format!("failed to read a result of run {}", order.run);
+            let damaged = || format!("failed to read a result of run {order}");
             let result = TurnResult::parse(&bytes).context(damaged())?;
             states[turn] = if result.has_succeeded() {
                 TurnProgress::Done
@@ -582,7 +615,7 @@ impl Context {
                 TurnProgress::Failed
             };
         }
-        Ok(())
+        Ok(follow_ups)
     }
 
     /// Returns whether the engine has to hand on the results of jobs: the project has no state that other machines see.

@@ -57,6 +57,8 @@ pub struct DoneOperations {
     pub done: BTreeSet<(StackPath, OperationKey)>,
     /// Operations that are done according to journals; the state takes precedence.
     pub journaled: BTreeSet<(StackPath, OperationKey)>,
+    /// Stacks that it has applied, and that others have destroyed or forgotten since.
+    pub gone: BTreeSet<StackPath>,
     /// Whether it has begun, as far as known.
     pub has_begun: bool,
     /// Its runs that policies have followed, by id. Their follow-ups belong neither to the plan nor
@@ -528,13 +530,13 @@ impl PlanFacts<'_> {
 
     /// Returns whether others have changed a stack since a plan was made, given its progress.
     fn is_changed(&self, saved: &SavedPlan, progress: &DoneOperations, stack: StackIndex) -> bool {
+        let path = &self.present.project.stacks[stack].path;
         let Some(entry) = self.entry(stack) else {
-            return false;
+            return progress.gone.contains(path);
         };
         if self.is_tainted_since(saved, entry) {
             return true;
         }
-        let path = &self.present.project.stacks[stack].path;
         let is_done = |operation| progress.done.contains(&(path.clone(), operation));
         let is_ours = is_of_plan(entry, &saved.plan.id)
             || progress.is_in_its_runs(entry)

@@ -638,6 +638,13 @@ pub struct Write {
     pub other: Map<String, Value>,
 }
 
+impl Write {
+    /// Returns whether it may have removed the entries of stacks that exist.
+    pub fn forgets(&self) -> bool {
+        ["forget", "restore"].contains(&self.what.as_str())
+    }
+}
+
 /// The stacks of a write, by path. All removed entries are named, because nothing else mentions them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

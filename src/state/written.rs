@@ -31,6 +31,16 @@ impl Document {
         last.map(|write| write.by.clone())
     }
 
+    /// Returns whether stacks may have been removed since the write with a serial: destroyed or forgotten.
+    pub fn may_lack_stacks(&self, serial: u64) -> bool {
+        let history = &self.history;
+        let is_later = |write: &&Write| write.serial > serial;
+        let is_cut =
+            history.len() >= KEPT_HISTORY && history.first().as_ref().is_some_and(is_later);
+        let mut since = history.iter().filter(is_later);
+        is_cut || since.any(|write| write.destroyed > 0 || write.forgets())
+    }
+
     /// Adds a write to the history, with the serial that the document has now.
     pub fn remember(&mut self, write: Write) {
         self.history.push(Write {

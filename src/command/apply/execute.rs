@@ -366,6 +366,9 @@ impl Apply<'_> {
 
     /// Returns the note that there is nothing to do, and for a plan file, when it was applied.
     fn nothing_left(&self, verified: &VerifiedPlan) -> String {
+        if self.part.is_some() {
+            return "nothing to do: all stacks of the job are done".to_owned();
+        }
         let document = verified.document.as_ref();
         let in_document = || last_run(document?, &self.saved.plan.id);
         // If the run here did not finish it, one on another machine may have.

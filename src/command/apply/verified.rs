@@ -126,6 +126,10 @@ impl Apply<'_> {
         }
         if let Some(document) = &document {
             context.set_generations(document);
+            let planned = self.saved.plan.state.as_ref().map_or(0, |it| it.serial);
+            if let Some(part) = self.part.filter(|_| document.may_lack_stacks(planned)) {
+                part.add_gone(&context, document, &mut progress)?;
+            }
         }
         let statuses = match &document {
             Some(document) if self.removes() => Some(self.statuses(&mut context, document)?),

@@ -12,7 +12,7 @@ use crate::project::Project;
 use crate::project::stack::StackIndex;
 use crate::selection::graph::{SearchDirection, Wave};
 use crate::selection::reference::{Reference, ReferenceKind};
-use crate::state::document::{Document, Entry, RunAction as Written};
+use crate::state::document::{Document, Entry, RunAction as Written, Write};
 
 /// Returns the keys of stacks whose last operation failed in a run of the plan, but not as part of
 /// the plan. Runs with journals in `here` do not count: the journals are more precise.
@@ -130,9 +130,7 @@ impl PlanFacts<'_> {
         let history = &document.history;
         let is_known = history.first().is_some_and(|first| first.serial <= serial);
         let mut since = history.iter().filter(|write| write.serial > serial);
-        let forgets = since
-            .clone()
-            .any(|write| ["forget", "restore"].contains(&write.what.as_str()));
+        let forgets = since.clone().any(Write::forgets);
         // A killed run has not yet recorded which stacks it destroyed.
         let destroys = document.lock.is_some() || since.any(|write| write.destroyed > 0);
         is_known && !forgets && destroys

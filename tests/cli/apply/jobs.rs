@@ -879,6 +879,115 @@ fn job_of_a_command_that_fails_is_run_again_and_not_resumed() {
     done(&repository, "finish --work-order order.json");
 }
 
+/// Two jobs at the same time: neither is new when it is run again.
+#[test]
+fn jobs_that_failed_together_are_run_again_with_on_error_stop() {
+    let meets = "cd $ORCH_ROOT/../world\ntouch here-$ORCH_STACK_NAME\nuntil [ -e here-db ] && [ -e here-web ]; do sleep 0.05; done\n[ -e fixed ] || exit 1\ncd - > /dev/null\n";
+    for task in ["saved", "--record=apply -- sh ../note"] {
+        let repository = with_state(&STACKS);
+        repository.write("/note", meets);
+        for stack in ["db", "web"] {
+            hook(&repository, "apply", stack, meets);
+        }
+        repository.commit();
+        done(&repository, "plan -o saved");
+        let export = "export make -o jobs.mk --work-order order.json --jobs 9 --on-error stop";
+        done(&repository, &format!("{export} {task}"));
+        let order = order_of(&repository);
+        let failed = ["/db", "/web"].map(|stack| {
+            let mut command = repository.command(&job(&order, stack));
+            let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap()
+        });
+        for mut job in failed {
+            assert!(!job.wait().unwrap().success(), "{task}");
+        }
+        std::fs::write(repository.outside().join("world/fixed"), "").unwrap();
+        let new = job(&order, "/cache");
+        let why = "/cache was skipped: /db has failed, and nothing new starts until it succeeds";
+        fails(&repository, &new, 1, why);
+        for stack in ["/db", "/web", "/cache", "/app"] {
+            done(&repository, &job(&order, stack));
+        }
+        let output = done(&repository, "finish --work-order order.json");
+        assert!(output.contains("4 stacks done"), "{task}: {output}");
+    }
+}
+
+/// Their results show that they were applied, although the state no longer has them.
+#[test]
+fn job_that_runs_again_recreates_no_stack_that_was_destroyed_since() {
+    for task in ["saved", "--record=apply -- sh ../note"] {
+        let repository = with_state(&STACKS);
+        repository.write("/note", "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n");
+        repository.commit();
+        done(&repository, "plan -o saved");
+        let export = "export make -o jobs.mk --work-order order.json --jobs 9";
+        done(&repository, &format!("{export} {task}"));
+        let order = order_of(&repository);
+        for stack in ["/db", "/web", "/cache"] {
+            done(&repository, &job(&order, stack));
+        }
+        fails(
+            &repository,
+            "finish --work-order order.json",
+            1,
+            "/app: not run",
+        );
+        let destroy = "destroy --auto-approve --allow-destroy 1 --match";
+        done(&repository, &format!("{destroy} web"));
+        log(&repository);
+        let output = done(&repository, &job(&order, "/web"));
+        let nothing = "nothing to do: all stacks of the job are done";
+        assert!(output.contains(nothing), "{output}");
+        assert_eq!(log(&repository), [""; 0]);
+        if task == "saved" {
+            // A stack that runs before another one is missing.
+            done(&repository, &format!("{destroy} db"));
+            fails(&repository, &job(&order, "/app"), 4, "/db");
+            assert_eq!(world(&repository, "app"), None);
+        }
+    }
+}
+
+/// The state does not tell whether it did what the order would have done.
+#[test]
+fn job_of_a_command_that_failed_runs_again_whatever_other_runs_have_applied() {
+    let repository = with_state(&STACKS);
+    repository.write(
+        "/note",
+        "echo $ORCH_STACK_NAME >> $ORCH_ROOT/../log\n[ -e $ORCH_ROOT/../world/fixed ]\n",
+    );
+    repository.commit();
+    done(
+        &repository,
+        "export make -o jobs.mk --work-order order.json --on-error skip-dependents --record=apply -- sh ../note",
+    );
+    let order = order_of(&repository);
+    fails(&repository, &job(&order, "/db"), 1, "");
+    fails(
+        &repository,
+        "finish --work-order order.json",
+        1,
+        "/db: failed",
+    );
+    done(&repository, "run --match db --record=apply -- true");
+    fails(
+        &repository,
+        "finish --work-order order.json",
+        1,
+        "/db: failed",
+    );
+    fails(&repository, &job(&order, "/app"), 1, "");
+    std::fs::write(repository.outside().join("world/fixed"), "").unwrap();
+    log(&repository);
+    for stack in ["/db", "/cache", "/app", "/web"] {
+        done(&repository, &job(&order, stack));
+    }
+    assert_eq!(log(&repository), ["db", "cache", "app", "web"]);
+    done(&repository, "finish --work-order order.json");
+}
+
 #[test]
 fn export_notes_that_policies_follow_the_jobs() {
     let repository = with_state(&STACKS);
