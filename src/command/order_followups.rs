@@ -189,10 +189,11 @@ impl Context {
         if let OrderedTask::Plan { .. } = order.task {
             let done = files.done();
             mark_unknown(&mut workflow, |turn| {
-                if results.contains_key(&turn) {
-                    Some("its job ended before it asked the policies")
+                if done.contains_key(&turn) {
+                    Some("another run applied it")
                 } else {
-                    done.contains_key(&turn).then_some("another run applied it")
+                    let reason = "its job ended before it asked the policies";
+                    results.contains_key(&turn).then_some(reason)
                 }
             });
         }

@@ -74,11 +74,18 @@ impl ResultName {
 pub struct LatestAttempts {
     /// The latest results.
     pub results: BTreeMap<usize, ResultName>,
-    /// The attempts that have begun after them and have no result: they run, or were killed.
+    /// The attempts that have begun after them and have no result: they run, or were killed. No other run has done the turn
+    /// since.
     pub begun: BTreeMap<usize, ResultName>,
 }
 
 impl LatestAttempts {
+    /// Returns the latest attempt at a turn, if there is one.
+    pub fn of(&self, turn: usize) -> Option<ResultName> {
+        let begun = self.begun.get(&turn);
+        begun.or_else(|| self.results.get(&turn)).copied()
+    }
+
     /// Returns the highest number of an attempt; 0 if there is none.
     pub fn last_attempt(&self) -> u32 {
         let all = self.results.values().chain(self.begun.values());
@@ -127,13 +134,11 @@ impl ResultFiles {
             .collect()
     }
 
-    /// Returns the files of the turns that other runs had done, each with its turn, unless a job has run it since.
+    /// Returns the files of the turns that other runs have done, each with its turn, unless a job has run it since.
     pub fn done(&self) -> BTreeMap<usize, String> {
         let mut names = self.named(DONE);
         let latest = self.latest();
-        names.retain(|it| {
-            !latest.results.contains_key(&it.turn) && !latest.begun.contains_key(&it.turn)
-        });
+        names.retain(|it| latest.of(it.turn).is_none_or(|latest| latest < *it));
         let names = names.into_iter();
         names.map(|name| (name.turn, name.with(DONE))).collect()
     }
@@ -158,8 +163,12 @@ impl ResultFiles {
             let names = self.named(ending).into_iter();
             names.map(|name| (name.turn, name)).collect()
         };
-        let (results, mut begun) = (by_turn(RESULT), by_turn(STARTED));
-        begun.retain(|turn, start| results.get(turn).is_none_or(|result| result < start));
+        let (results, done, mut begun) = (by_turn(RESULT), by_turn(DONE), by_turn(STARTED));
+        begun.retain(|turn, start| {
+            let is_after = results.get(turn).is_none_or(|result| result < start);
+            // A later attempt may have the number of the mark.
+            is_after && done.get(turn).is_none_or(|done| done <= start)
+        });
         LatestAttempts { results, begun }
     }
 
@@ -299,9 +308,9 @@ impl Backend {
         self.put_new(&key, bytes).map(drop)
     }
 
-    /// Puts the result of a turn that another run had done before the jobs of the order, if it has none.
-    pub fn put_done(&self, run: &str, turn: usize, bytes: &[u8]) -> Result<(), StoreError> {
-        let name = ResultName { turn, attempt: 0 };
+    /// Puts the result of a turn that another run has done: before the jobs of the order, with attempt 0, or after they
+    /// failed.
+    pub fn put_done(&self, run: &str, name: ResultName, bytes: &[u8]) -> Result<(), StoreError> {
         let key = format!("{}{}", self.results_prefix(run), name.with(DONE));
         self.put_new(&key, bytes).map(drop)
     }

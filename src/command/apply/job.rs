@@ -6,7 +6,9 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::Apply;
-use super::part::{PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted};
+use super::part::{
+    PlanOperation, PlanPart, PriorOperation, WorkLeft, attempted, entries, turns_of,
+};
 use super::verified::{LoadedProject, VerifiedPlan};
 use crate::change::EntryIndex;
 use crate::context::{Context, from_read, from_store};
@@ -15,11 +17,12 @@ use crate::exit::ExitStatus;
 use crate::export::WorkOrder;
 use crate::path::StackPath;
 use crate::plan::planner::EndedOutput;
-use crate::plan::stale::{DoneOperations, OperationKey, has_attempted};
+use crate::plan::stale::{DoneOperations, has_attempted};
 use crate::record::journal::remove_run;
 use crate::run::results::OrderResults;
 use crate::run::started::EndedRun;
 use crate::state::document::{Document, Lock, OrderJob};
+use crate::state::results::ResultName;
 
 /// The operations of a part, as the state has them.
 struct Glance {
@@ -50,25 +53,20 @@ fn alive(verified: &mut VerifiedPlan, running: BTreeMap<String, Lock>) -> Result
 
 /// Sends to the store which operations of a part are done, but not by jobs of the work order.
 fn send_done(part: &PlanPart, document: &Document, verified: &VerifiedPlan) -> Result<()> {
-    let stacks = &verified.context.project.stacks;
-    let pairs = EntryIndex::new(stacks, document);
+    let entry = entries(&verified.context.project.stacks, document);
     let PlanPart { outline, .. } = part;
+    let turn_of = turns_of(outline);
     let own = part.operations.iter().map(|(operation, _)| operation);
     let all = part.jobs.values().flatten().filter(|_| part.records);
     let done = own.chain(all);
     let done = done.filter(|it| verified.progress.done.contains(it));
-    let done = done.filter_map(|(path, key)| {
-        let entry = stacks.find(path).and_then(|stack| pairs.key(stack));
-        let entry = document.stacks.get(entry.unwrap_or(path.as_str()));
-        let last = entry.and_then(|entry| entry.last.as_ref());
+    let done = done.filter_map(|operation| {
+        let last = entry(operation).and_then(|entry| entry.last.as_ref());
         let by = last.and_then(|last| last.order.as_ref().or(last.run.as_ref()));
         if by == Some(&outline.run) {
             return None;
         }
-        let destroys = *key == OperationKey::Destroy;
-        let mut turns = outline.turns.iter();
-        let turn = turns.position(|it| it.stack == path.as_str() && it.destroys == destroys);
-        Some((turn?, by))
+        Some((turn_of(operation)?, by))
     });
     let done: Vec<_> = done.collect();
     if done.is_empty() {
@@ -80,13 +78,23 @@ fn send_done(part: &PlanPart, document: &Document, verified: &VerifiedPlan) -> R
     // A destroyed stack has no entry: then the results show whether a job has done it.
     let files = store.result_files(&outline.run).map_err(from_store)?;
     let (known, marked) = (files.latest(), files.done());
+    let turns = done.iter().map(|(turn, _)| *turn);
+    let turns = turns.filter(|turn| known.results.contains_key(turn));
+    let succeeded = verified
+        .context
+        .succeeded_turns(&outline.run, &turns.collect())?;
     for (turn, by) in done {
-        if known.results.contains_key(&turn) || marked.contains_key(&turn) {
+        if succeeded.contains(&turn) || marked.contains_key(&turn) {
             continue;
         }
         let result = outline.done(turn, by.map(String::as_str), Timestamp::now());
         let bytes = result.to_bytes().context("failed to write a result")?;
-        let put = store.put_done(&outline.run, turn, &bytes);
+        // After the attempts that have failed.
+        let attempt = known
+            .of(turn)
+            .map_or(0, |name| name.attempt.saturating_add(1));
+        let name = ResultName { turn, attempt };
+        let put = store.put_done(&outline.run, name, &bytes);
         put.map_err(from_store)?;
     }
     Ok(())

@@ -96,7 +96,7 @@ impl OrderOutline {
         self.result(run, turn, [started], since)
     }
 
-    /// Returns the result of a turn that another run had done before any job of the order.
+    /// Returns the result of a turn that another run has done.
     pub fn done(&self, turn: usize, by: Option<&str>, at: Timestamp) -> TurnResult {
         let ended = Event::Ended(EndedTurnRecord {
             stack: self.turns[turn].stack.clone(),

@@ -322,6 +322,41 @@ fn runs_show_stacks_that_an_earlier_work_order_has_applied() {
 }
 
 #[test]
+fn runs_show_a_failed_stack_that_another_run_has_applied_since() {
+    let repository = shared();
+    hook(&repository, "apply", "web", "exit 1\n");
+    done(&repository, "plan -o saved");
+    let jobs = export(&repository, "saved --on-error skip-dependents");
+    for stack in ["/cache", "/db", "/app", "/end"] {
+        done(&repository, &jobs[stack]);
+    }
+    fails(&repository, &jobs["/web"], 1, "");
+    let finish = "finish --work-order order.json --report ../report.md";
+    fails(&repository, finish, 1, "/web: failed");
+    unhook(&repository, "apply", "web");
+    done(&repository, "apply --auto-approve");
+    let by = done_json(&repository, "runs show last --format json");
+    let by = by["header"]["run"].as_str().unwrap().to_owned();
+    let output = done(&repository, &jobs["/web"]);
+    assert!(
+        output.contains("nothing to do: all stacks of the job are done"),
+        "{output}"
+    );
+    for _ in 0..2 {
+        let output = done(&repository, finish);
+        assert!(output.contains("5 stacks done"), "{output}");
+        let report = fs::read_to_string(repository.outside().join("report.md")).unwrap();
+        assert!(
+            report.contains(&format!("already done by run {by}")),
+            "{report}"
+        );
+        let run = shown(&repository, "", &run_of(&repository));
+        assert_eq!(run["state"], "succeeded", "{run}");
+        assert_eq!(run["counts"], json!([5, 0, 0, 0]), "{run}");
+    }
+}
+
+#[test]
 fn workers_on_two_machines_make_one_run() {
     let repository = shared();
     done(&repository, "plan -o saved");
