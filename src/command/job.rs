@@ -151,7 +151,7 @@ pub enum TurnProgress {
     Done,
 }
 
-/// Returns what a job of the order has begun in a stack. Runs outside of it, dead or alive, are no turns of it.
+/// Returns the intent of a job of this order in a stack. Intents of other runs do not count.
 fn begun_in<'e>(order: &WorkOrder, entry: &'e Entry) -> Option<&'e Intent> {
     let intent = entry.intent.as_ref();
     intent.filter(|intent| intent.order.as_ref() == Some(&order.run))
@@ -523,7 +523,7 @@ impl Context {
                 let now = u32::try_from(now() / 1_000_000_000).unwrap_or(u32::MAX);
                 let files = store.result_files(&outline.run).map_err(from_store)?;
                 // The clocks of machines differ.
-                let after = files.latest().last_attempt().saturating_add(1);
+                let after = files.last_attempt().saturating_add(1);
                 Some(StartMarks {
                     store,
                     first_attempt: now.max(after),
@@ -565,7 +565,7 @@ impl Context {
         Ok(self.has_results() && (is_handed_on || !self.hands_results_on()?))
     }
 
-    /// Returns those of some turns of a work order, given as its run, whose latest results are successes.
+    /// Returns which of these turns of a work order, given as its run, have succeeded by their latest results.
     pub(super) fn succeeded_turns(
         &self,
         order: &str,

@@ -74,8 +74,8 @@ pub struct Claim {
     order: String,
     number: usize,
     results: Vec<ResultId>,
-    /// The number of the open claim of a killed run. It ends only when this run holds the lock: then the other one is
-    /// over.
+    /// The number of the open claim of a killed run. It ends only once this run holds the lock, which proves that the
+    /// killed one is over.
     killed: Option<usize>,
 }
 
@@ -192,7 +192,7 @@ impl Context {
                 if done.contains_key(&turn) {
                     Some("another run applied it")
                 } else {
-                    let reason = "its job ended before it asked the policies";
+                    let reason = "its job ended before it evaluated the policies";
                     results.contains_key(&turn).then_some(reason)
                 }
             });
@@ -258,7 +258,7 @@ impl Context {
                 .hint("wait until it ends; if it was killed, run `orch finish --retry-killed`"));
             }
             if !is_noted {
-                self.notices.note(&format!("waiting until run {run} ends"));
+                self.notices.note(&format!("waiting for run {run} to end"));
                 is_noted = true;
             }
             thread::sleep(INTERVAL);
@@ -434,13 +434,13 @@ fn attempt_of(latest: &BTreeMap<usize, ResultName>, position: usize) -> u32 {
     latest.get(&position).map_or(0, |name| name.attempt)
 }
 
-/// Marks the changes of turns as unknown about which no job has asked the policies. `reason` returns why, by position.
+/// Marks the changes of turns as unknown if no job evaluated the policies for them. `reason` returns why, by position.
 fn mark_unknown(workflow: &mut EarlierWorkflow, reason: impl Fn(usize) -> Option<&'static str>) {
     let earlier = &mut workflow.earlier;
     for &position in &earlier.unevaluated {
         let turn = &mut earlier.turns[position];
         if let Some(reason) = reason(position).filter(|_| turn.answers.is_none()) {
-            let why = format!("its changes are unknown, because {reason}");
+            let why = format!("its changes are unknown because {reason}");
             turn.facts.unknown = Some(why);
         }
     }

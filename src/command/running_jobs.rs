@@ -21,9 +21,9 @@ use crate::state::clock::SystemClock;
 use crate::state::job_lease::{JobLease, LeaseAttempt, RunningJob};
 use crate::state::lock::{LockError, UnlockError, Unlocking, heard, unlock};
 
-const WAITING: &str = "waiting until the jobs of the work order end";
+const WAITING: &str = "waiting for the jobs of the work order to end";
 
-const UNTIL_KILLED: &str = "wait until it has ended, or for 2m if it was killed";
+const UNTIL_KILLED: &str = "wait until it has ended, or 2m if it was killed";
 
 /// How often to look whether they have ended.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -68,7 +68,7 @@ pub fn await_others(
     };
     let note = |run: &str| {
         let run = printable(run);
-        notices.note(&format!("waiting until run {run} and its commands end"));
+        notices.note(&format!("waiting for run {run} and its commands to end"));
     };
     let look = || match running(root, is_beside) {
         Ok(None) => Ok(outlived(root)),
@@ -100,7 +100,7 @@ fn running(
     Ok(running.map(|(run, liveness)| (run.to_owned(), liveness)))
 }
 
-/// Returns a killed run, no job of a work order, that has left its lock to its commands.
+/// Returns a killed run, other than a job, whose commands still hold its lock.
 fn outlived(root: &Path) -> Option<(String, Liveness)> {
     let folder = GuardedFolder::find(root).ok()??;
     RunLock::held_by(&folder).map(|run| (run, Liveness::Outlived))
@@ -165,7 +165,10 @@ impl Context {
             wait,
             take,
             |seen| matches!(seen, Ok(Some(LeaseAttempt::Held(_)))),
-            |_| self.notices.note(WAITING),
+            |_| {
+                self.notices
+                    .note("waiting for another run of this job to end");
+            },
         );
         match taken? {
             None => Ok(None),

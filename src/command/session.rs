@@ -168,9 +168,9 @@ pub(super) fn is_lost(context: &Context, ended: &EndedRun, run: &str) -> bool {
     let Some(WriterEnd::Lost { loss, unkept }) = &ended.state else {
         if ended.has_unsent_destroys {
             let what =
-                "destroyed stacks are recorded as failed, because their results could not be sent";
+                "stacks were destroyed but are recorded as failed: their results could not be sent";
             context.notices.error(&Error::external(what.to_owned()));
-            let hint = "run the job again: it destroys them again, which does no harm";
+            let hint = "run the job again; destroying them a second time is safe";
             context.notices.help(hint);
         }
         return ended.has_unsent_destroys;

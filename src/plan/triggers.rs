@@ -41,7 +41,7 @@ pub fn noted_outputs(document: &Document, key: &str) -> BTreeMap<String, String>
     of_stack.collect()
 }
 
-/// A trigger that replaces a stack of which the plan leaves that open.
+/// A trigger that replaces a stack whose replacement the plan left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FiredTrigger {
     /// The stack or the output.

@@ -8,7 +8,7 @@ use crate::record::journal::FailureRecord;
 
 /// The cause for stacks that did not start because the state was lost.
 pub(super) const STATE_LOST: &str =
-    "the state could no longer be written, or the lease of the job was lost";
+    "the state could no longer be written, or the job lost its lease";
 
 /// The cause for stacks that did not start because the plan was rejected.
 pub(super) const REJECTED: &str = "the plan was not approved";

@@ -70,7 +70,7 @@ pub trait Director {
 pub(super) struct TurnExecutor<'a, 'd> {
     pub(super) commands: Commands<'a>,
     pub(super) state: Option<Rc<RunState>>,
-    /// The lease of the job, without which nothing starts, and what then ends the run.
+    /// The lease of the job, and the alarm that ends the run when it is lost. Nothing starts without it.
     pub(super) lease: Option<(&'a JobLease, StateAlarm)>,
     /// Shared with the task closure of the executor, which borrows it after this has given it back.
     pub(super) director: &'a RefCell<Option<&'d mut dyn Director>>,

@@ -1,8 +1,7 @@
 //! The leases of jobs whose command the state does not record: each job runs on one machine at a time.
 //!
-//! A job renews its lease until it ends. One that was killed counts as running for [`LEASE`], by the clock of the store.
+//! A job renews its lease until it ends. One that was killed counts as running for 2 minutes, by the clock of the store.
 
-use std::fmt::{self, Debug, Formatter};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -22,7 +21,13 @@ const LEASE: Duration = Duration::from_mins(2);
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// What the object of a lease contains. No two have the same bytes.
+/// How long after a renewal that failed the next one follows.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How long after a renewal the job starts nothing more: some time before others may take the lease.
+const GIVE_UP: Duration = Duration::from_secs(110);
+
+/// The content of a lease object: its bytes are unique to each renewal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Lease {
     /// Differs from that of any other run of the job.
@@ -46,7 +51,7 @@ pub struct RunningJob {
 /// A lease of this process. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct JobLease {
-    renewal: Arc<Mutex<Renewal>>,
+    hold: Arc<Mutex<Hold>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -55,20 +60,25 @@ impl JobLease {
     /// Returns why the job must start nothing more, if it has lost its lease or may have: the process may have been
     /// stopped, or the store out of reach.
     pub fn lost(&self) -> Option<&'static str> {
-        lock(&self.renewal).lost(&SystemClock::default())
+        lock(&self.hold).lost(&SystemClock::default())
     }
 }
 
 impl Drop for JobLease {
     fn drop(&mut self) {
+        if thread::panicking() {
+            // Commands may still be running.
+            std::mem::forget(self.stop.take());
+            return;
+        }
         self.stop = None;
         // If it has panicked, the lease runs out.
         _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-fn lock(renewal: &Mutex<Renewal>) -> MutexGuard<'_, Renewal> {
-    renewal.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(hold: &Mutex<Hold>) -> MutexGuard<'_, Hold> {
+    hold.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The result of an attempt to take a lease.
@@ -123,19 +133,21 @@ impl Backend {
                 PutOutcome::Refused(None) => condition = PutCondition::Absent,
             }
         };
-        let renewal = Arc::new(Mutex::new(Renewal {
+        let hold = Arc::new(Mutex::new(Hold {
+            sure,
+            is_lost: false,
+        }));
+        let renewal = Renewal {
             backend: self,
             key,
             lease,
             version,
-            sure,
-            is_lost: false,
-        }));
+            hold: hold.clone(),
+        };
         let (stop, stopped) = mpsc::channel();
-        let renewed = renewal.clone();
-        let thread = thread::spawn(move || renew(&renewed, &stopped));
+        let thread = thread::spawn(move || renewal.go(&stopped));
         Ok(LeaseAttempt::Taken(JobLease {
-            renewal,
+            hold,
             stop: Some(stop),
             thread: Some(thread),
         }))
@@ -169,37 +181,50 @@ impl Lease {
     }
 }
 
-struct Renewal {
-    backend: Backend,
-    key: String,
-    lease: Lease,
-    version: Version,
-    /// When the last renewal was sent that arrived.
+/// Whether the process has its lease. No one waits for the store with it.
+#[derive(Debug)]
+struct Hold {
+    /// When the last successful renewal was sent.
     sure: Moment,
     /// Whether another run of the job has taken the lease.
     is_lost: bool,
 }
 
-impl Debug for Renewal {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Renewal").field(&self.lease).finish()
+impl Hold {
+    fn lost(&self, clock: &dyn Clock) -> Option<&'static str> {
+        if self.is_lost {
+            Some("another run of this job has begun")
+        } else if self.sure.passed(clock) >= GIVE_UP {
+            Some("the lease of this job could not be renewed for 2m")
+        } else {
+            None
+        }
     }
 }
 
-/// Renews a lease until its job ends, and ends it.
-fn renew(renewal: &Mutex<Renewal>, stopped: &Receiver<()>) {
-    let clock = SystemClock::default();
-    while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-        lock(renewal).renew(&clock);
-    }
-    let mut renewal = lock(renewal);
-    renewal.lease.has_ended = true;
-    renewal.renew(&clock);
+struct Renewal {
+    backend: Backend,
+    key: String,
+    lease: Lease,
+    version: Version,
+    hold: Arc<Mutex<Hold>>,
 }
 
 impl Renewal {
-    fn renew(&mut self, clock: &dyn Clock) {
-        while !self.is_lost {
+    /// Renews the lease until its job ends, and ends it.
+    fn go(mut self, stopped: &Receiver<()>) {
+        let clock = SystemClock::default();
+        let mut pause = INTERVAL;
+        while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            pause = if self.renew(&clock) { INTERVAL } else { RETRY };
+        }
+        self.lease.has_ended = true;
+        self.renew(&clock);
+    }
+
+    /// Renews the lease unless it is lost. Returns false if the store failed.
+    fn renew(&mut self, clock: &dyn Clock) -> bool {
+        while !lock(&self.hold).is_lost {
             self.lease.renewals += 1;
             let begun = Moment::now(clock);
             let condition = PutCondition::Unchanged(self.version.clone());
@@ -207,36 +232,23 @@ impl Renewal {
             match self.backend.swap_bytes(&self.key, &bytes, &condition) {
                 Ok(PutOutcome::Done(version)) => {
                     self.version = version;
-                    self.sure = begun;
+                    lock(&self.hold).sure = begun;
+                    return true;
                 }
                 Ok(PutOutcome::Refused(found)) => {
                     let lease = |found: &StoredObject| serde_json::from_slice(&found.bytes).ok();
                     let lease: Option<Lease> = found.as_ref().and_then(lease);
-                    self.is_lost = lease.is_none_or(|lease| lease.code != self.lease.code);
-                    if let Some(found) = found.filter(|_| !self.is_lost) {
+                    let is_own = lease.is_some_and(|lease| lease.code == self.lease.code);
+                    match found.filter(|_| is_own) {
                         // An earlier renewal, whose answer was lost.
-                        self.version = found.version;
-                        continue;
+                        Some(found) => self.version = found.version,
+                        None => lock(&self.hold).is_lost = true,
                     }
                 }
-                // The next one may arrive.
-                Err(_) => {}
+                Err(_) => return false,
             }
-            return;
         }
-    }
-
-    fn lost(&mut self, clock: &dyn Clock) -> Option<&'static str> {
-        if self.sure.passed(clock) >= 3 * INTERVAL {
-            self.renew(clock);
-        }
-        if self.is_lost {
-            Some("another run of this job has begun")
-        } else if self.sure.passed(clock) >= LEASE {
-            Some("the lease of this job could not be renewed for 2m")
-        } else {
-            None
-        }
+        true
     }
 }
 
@@ -273,20 +285,26 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_lost_once_another_run_may_have_taken_it() {
+    fn a_lease_belongs_to_one_run_until_that_has_ended() {
         let folder = tempfile::tempdir().unwrap();
         let store = || open_without_state(folder.path());
         let lease = taken(store()).unwrap();
         assert!(taken(store()).is_none());
         assert!(store().running_job("run").unwrap().is_some());
-        let clock = TestClock(Cell::default());
-        let mut renewal = lock(&lease.renewal);
-        renewal.sure = Moment::now(&clock);
-        assert_eq!(renewal.lost(&clock), None);
-        // It is renewed before it runs out.
-        clock.sleep(3 * LEASE);
-        assert_eq!(renewal.lost(&clock), None);
-        // Another run finds that it has run out.
+        drop(lease);
+        assert_eq!(store().running_job("run").unwrap(), None);
+        assert!(taken(store()).is_some());
+    }
+
+    #[test]
+    fn a_lease_is_lost_once_another_run_has_taken_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = || open_without_state(folder.path());
+        let (clock, mut renewal) = (TestClock(Cell::default()), renewal(store()));
+        clock.sleep(LEASE);
+        assert!(lock(&renewal.hold).lost(&clock).is_some());
+        assert!(renewal.renew(&clock));
+        assert_eq!(lock(&renewal.hold).lost(&clock), None);
         let other = Lease {
             code: "other".to_owned(),
             ..renewal.lease.clone()
@@ -294,31 +312,51 @@ mod tests {
         let condition = PutCondition::Unchanged(renewal.version.clone());
         let put = store().swap_bytes(&renewal.key, &other.to_bytes(), &condition);
         assert!(matches!(put, Ok(PutOutcome::Done(_))));
-        assert_eq!(renewal.lost(&clock), None);
-        clock.sleep(LEASE);
-        assert_eq!(
-            renewal.lost(&clock),
-            Some("another run of this job has begun")
-        );
-        drop(renewal);
-        drop(lease);
-        assert!(taken(store()).is_none());
+        renewal.renew(&clock);
+        let why = "another run of this job has begun";
+        assert_eq!(lock(&renewal.hold).lost(&clock), Some(why));
     }
 
     #[test]
-    fn a_lease_is_lost_while_the_store_cannot_be_reached() {
+    fn a_lease_is_lost_before_others_take_it_if_the_store_cannot_be_reached() {
         let folder = tempfile::tempdir().unwrap();
-        let lease = taken(open_without_state(folder.path())).unwrap();
-        let clock = TestClock(Cell::default());
-        let mut renewal = lock(&lease.renewal);
-        renewal.sure = Moment::now(&clock);
+        let store = || open_without_state(folder.path());
+        let (clock, mut renewal) = (TestClock(Cell::default()), renewal(store()));
         let results = folder.path().join(".orch/state/default.results");
         std::fs::remove_dir_all(&results).unwrap();
         std::fs::write(&results, "").unwrap();
-        clock.sleep(3 * INTERVAL);
-        assert_eq!(renewal.lost(&clock), None);
+        clock.sleep(INTERVAL * 3);
+        assert!(!renewal.renew(&clock));
+        assert_eq!(lock(&renewal.hold).lost(&clock), None);
         clock.sleep(INTERVAL);
         let why = "the lease of this job could not be renewed for 2m";
-        assert_eq!(renewal.lost(&clock), Some(why));
+        assert_eq!(lock(&renewal.hold).lost(&clock), Some(why));
+    }
+
+    /// Returns the renewal of a lease whose thread does nothing.
+    fn renewal(store: Backend) -> Renewal {
+        let key = store.lease_key("run", "job.0");
+        let lease = Lease {
+            code: "own".to_owned(),
+            host: "here".to_owned(),
+            renewals: 0,
+            has_ended: false,
+        };
+        let put = store.swap_bytes(&key, &lease.to_bytes(), &PutCondition::Absent);
+        let Ok(PutOutcome::Done(version)) = put else {
+            panic!("it cannot be put");
+        };
+        let sure = Moment::now(&TestClock(Cell::default()));
+        let hold = Hold {
+            sure,
+            is_lost: false,
+        };
+        Renewal {
+            backend: store,
+            key,
+            lease,
+            version,
+            hold: Arc::new(Mutex::new(hold)),
+        }
     }
 }

@@ -54,7 +54,7 @@ impl ResultName {
         format!("{:05}.{}{ending}", self.turn, self.attempt)
     }
 
-    /// Returns the name in that of a file, whatever it has.
+    /// Returns the turn and the attempt in the name of a file.
     pub fn of(file: &str) -> Option<Self> {
         let (name, _) = file.rsplit_once('.')?;
         Self::parse(name, "")
@@ -84,12 +84,6 @@ impl LatestAttempts {
     pub fn of(&self, turn: usize) -> Option<ResultName> {
         let begun = self.begun.get(&turn);
         begun.or_else(|| self.results.get(&turn)).copied()
-    }
-
-    /// Returns the highest number of an attempt; 0 if there is none.
-    pub fn last_attempt(&self) -> u32 {
-        let all = self.results.values().chain(self.begun.values());
-        all.map(|name| name.attempt).max().unwrap_or(0)
     }
 }
 
@@ -170,6 +164,13 @@ impl ResultFiles {
             is_after && done.get(turn).is_none_or(|done| done <= start)
         });
         LatestAttempts { results, begun }
+    }
+
+    /// Returns the highest number of an attempt; 0 if there is none.
+    pub fn last_attempt(&self) -> u32 {
+        let all = [RESULT, STARTED, DONE].map(|ending| self.named(ending));
+        let all = all.into_iter().flatten().map(|name| name.attempt);
+        all.max().unwrap_or(0)
     }
 
     /// Returns whether a run may still be evaluating results: its claim has no end.

@@ -51,7 +51,7 @@ fn alive(verified: &mut VerifiedPlan, running: BTreeMap<String, Lock>) -> Result
     Ok(alive)
 }
 
-/// Sends to the store which operations of a part are done, but not by jobs of the work order.
+/// Sends to the store the operations of a part that runs outside of the work order have done.
 fn send_done(part: &PlanPart, document: &Document, verified: &VerifiedPlan) -> Result<()> {
     let entry = entries(&verified.context.project.stacks, document);
     let PlanPart { outline, .. } = part;
@@ -236,7 +236,7 @@ impl Apply<'_> {
         Ok(of_part.transpose()?.flatten())
     }
 
-    /// Sends which operations of the part other runs had done; those of all jobs after a worker, or for `orch finish`.
+    /// Sends the operations of the part that other runs have done. After a worker, or for `orch finish`, sends those of all jobs.
     fn send_done(&self, verified: &VerifiedPlan) {
         let Some((part, document)) = self.part.zip(verified.document.as_ref()) else {
             return;
@@ -244,7 +244,7 @@ impl Apply<'_> {
         if let Err(error) = send_done(part, document, verified) {
             let why = error.message();
             self.notices.warning(&format!(
-                "reports will lack stacks that were already done: {why}"
+                "failed to send which stacks were already done, so reports will not show them: {why}"
             ));
         }
     }

@@ -145,7 +145,7 @@ impl<'a, 'p> ApplyDirector<'a, 'p> {
         }
         let FiredTrigger { name, is_unknown } = trigger;
         Err(Failure::Refused(if is_unknown {
-            format!("it must be replaced if {name} has changed, which is unknown: make a new plan")
+            format!("{name} may have changed, and a change replaces this stack: make a new plan")
         } else {
             format!(
                 "it must be replaced, since {name} has changed: make a new plan, or allow it beforehand with `--allow-destroy`"
@@ -347,6 +347,7 @@ impl ApplyDirector<'_, '_> {
     fn lose_outputs(&mut self, stack: StackIndex) {
         self.changed.set(stack, true);
         self.used_outputs.set(stack, None);
+        self.updated.lose(stack);
     }
 
     /// Returns the outputs after a turn, and the digests to record.

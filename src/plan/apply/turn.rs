@@ -186,7 +186,7 @@ impl<'p> ApplyTurn<'p> {
         }
     }
 
-    /// Returns whether it makes a stack anew that existed before.
+    /// Returns whether it recreates a stack that existed before.
     fn is_replaced(&self) -> bool {
         self.is_recreated || self.stack.shown.action == Some(PlannedAction::Replace)
     }

@@ -33,6 +33,8 @@ struct Update {
     number: usize,
     /// The serial of the earlier attempt that may have updated the stack, if the run has not.
     attempted: Option<u64>,
+    /// Whether its turn failed, and may have updated it.
+    is_unknown: bool,
 }
 
 impl<'a, 'p> UpdatedStacks<'a, 'p> {
@@ -116,6 +118,19 @@ impl<'a, 'p> UpdatedStacks<'a, 'p> {
         let update = Update {
             number: self.n_updates,
             attempted: attempted.filter(|_| !is_updated),
+            is_unknown: false,
+        };
+        self.stacks.insert(stack, update);
+    }
+
+    /// Adds a turn that failed and may have updated the stack.
+    pub(super) fn lose(&mut self, stack: StackIndex) {
+        self.set_outputs(stack, None);
+        self.n_updates += 1;
+        let update = Update {
+            number: self.n_updates,
+            attempted: None,
+            is_unknown: true,
         };
         self.stacks.insert(stack, update);
     }
@@ -139,7 +154,7 @@ impl<'a, 'p> UpdatedStacks<'a, 'p> {
                     .references
                     .names(reference, named, &self.project.stacks);
                 let is_named = is_named && self.is_newer(update, stack);
-                is_named.then(|| self.updated_trigger(reference, named, of_turn))?
+                is_named.then(|| self.updated_trigger(reference, (named, update), of_turn))?
             })
         });
         let is_open = of_turn.is_some_and(|it| it.has_open_triggers);
@@ -163,14 +178,14 @@ impl<'a, 'p> UpdatedStacks<'a, 'p> {
     fn updated_trigger(
         &self,
         reference: &Reference,
-        named: StackIndex,
+        (named, update): (StackIndex, &Update),
         of_turn: Option<&ApplyStack<'_>>,
     ) -> Option<FiredTrigger> {
         let path = &self.project.stacks[named].path;
         let Some(output) = &reference.output else {
             return Some(FiredTrigger {
                 name: path.to_string(),
-                is_unknown: false,
+                is_unknown: update.is_unknown,
             });
         };
         let name = format!("{path}#{output}");
@@ -189,7 +204,11 @@ impl<'a, 'p> UpdatedStacks<'a, 'p> {
         let (_, entry) = self.entry(stack)?;
         let applied = entry.applied.as_ref()?;
         let named = self.references.named(reference, stacks).into_iter();
-        let mut others = named.filter(|named| !self.stacks.contains_key(named));
+        let is_newer = |named: &StackIndex| {
+            let update = self.stacks.get(named);
+            update.is_some_and(|update| self.is_newer(update, stack))
+        };
+        let mut others = named.filter(|named| !is_newer(named));
         others.find_map(|named| {
             let (key, entry) = self.entry(named)?;
             let outputs = match self.outputs.get(&named) {

@@ -140,7 +140,7 @@ impl<'a> Planning<'a> {
             let earlier = entry.outputs.as_ref();
             let noted = self
                 .document()
-                .filter(|_| entry.known_outputs().is_none())
+                .filter(|_| entry.known_outputs().is_none() && named.contains_key(&subject.stack))
                 .map(|document| noted_outputs(document, key));
             let compared = noted.as_ref().or(earlier);
             let now = match outputs {

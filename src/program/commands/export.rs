@@ -67,8 +67,8 @@ const OF_COMMAND: [&str; 16] = [
 /// stacks: chains of stacks that wait for each other, and others that take as long together. Earlier
 /// runs on this machine show how long a stack takes.
 ///
-/// A command that `orch run` would refuse is not exported. Only the jobs check programs, the working
-/// tree, and variables that are not set here.
+/// A command that `orch run` would refuse is not exported. Programs, uncommitted changes, and variables
+/// that are not set here are checked only in the jobs.
 ///
 /// Beside the pipeline, a work order is written: a file that each job needs. The pipeline itself has no
 /// path of a stack and no word of the command. Neither file counts as an uncommitted change. See `orch

@@ -42,12 +42,12 @@ use crate::program::{console, notices};
 /// stack, `orch` checks that the work order and the inputs are unchanged, and that the order holds the
 /// lock. Every stack before it must have succeeded, or only ended with `--on-error continue`. If a check
 /// fails, the stack is skipped, and the exit status is 1. A job that runs again skips stacks that are done.
-/// With `--on-error stop`, it runs its own failed stacks again, but begins no others while the state shows
-/// a failed stack of another job.
-/// A destroyed stack whose result cannot be sent counts as failed, so the job destroys it again.
-/// Only one run of a job is in progress at a time: on all machines that share a state, otherwise in one
-/// checkout. There, jobs of the same work order can run at the same time if they have no stack in common,
-/// and no other run can start meanwhile. See `orch help engines`.
+/// With `--on-error stop`, it runs its own failed stacks again, but starts no others while a stack of
+/// another job is failed. If the result of a destroy cannot be sent, the stack counts as failed, and
+/// the next run of the job destroys it again. A job never runs twice at the same time on machines that
+/// share a state or, without one, in one checkout. In one checkout, jobs of the same work order can run
+/// at the same time if they have no stack in common. No other run can start there meanwhile. See `orch
+/// help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The id of the job
@@ -60,8 +60,8 @@ pub(crate) struct JobArgs {
 
     /// How long to wait for other runs and for the state lock, as in 10m
     ///
-    /// Jobs of the same work order share the lock. They wait for other runs, and for an earlier run of the
-    /// same job and its commands.
+    /// Jobs of the same work order share the lock. They wait for other runs, and for an earlier run of
+    /// the same job, including its commands.
     #[arg(long, value_name = "DURATION", value_parser = orch::duration::parse)]
     lock_timeout: Option<Duration>,
 }
@@ -87,12 +87,12 @@ pub(crate) struct WorkArgs {
 ///
 /// The last job of a pipeline calls this command, whether or not the others have succeeded. It frees the
 /// lock of the order, runs the follow-ups of policies, lists the stacks that are not done, and writes
-/// reports of all jobs. A stack in which a command failed is not done until its job or a follow-up has run
-/// it again. It exits with 1 if a stack is not done, or a follow-up has failed or may be missing; with
-/// `--detailed-exitcode` in the work order, with 2 if there are changes. It is refused while a job may be
-/// running: on any machine that shares the state, otherwise in this checkout. It is also refused while a
-/// command of a killed job runs in this checkout. Without it, the last job that
-/// succeeds frees the lock, and nothing follows. See `orch help engines`.
+/// reports of all jobs. A stack whose command failed is not done until its job or a follow-up runs it
+/// again successfully. It exits with 1 if a stack is not done, or a follow-up has failed or may be
+/// missing; with `--detailed-exitcode` in the work order, with 2 if there are changes. It is refused
+/// while a job may be running on a machine that shares the state or, without a shared state, in this
+/// checkout. It is also refused while a command of a killed job is still running in this checkout.
+/// Without it, the last job that succeeds frees the lock, and nothing follows. See `orch help engines`.
 #[derive(Debug, Args)]
 pub(crate) struct FinishArgs {
     /// The work order, a file that `orch export` wrote

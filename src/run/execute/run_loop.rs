@@ -486,7 +486,7 @@ pub(super) fn cut_short(cause: CancelCause, has_command: bool) -> Failure {
         CancelCause::Signal(signal) => Failure::Signalled(signal),
         CancelCause::StateLost => {
             let why =
-                "the state can no longer be written, or the lease of the job is lost".to_owned();
+                "the state can no longer be written, or the job has lost its lease".to_owned();
             if has_command {
                 Failure::Lost(why)
             } else {

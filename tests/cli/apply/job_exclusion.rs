@@ -164,13 +164,13 @@ fn job_waits_for_an_earlier_run_of_it_and_its_commands() {
         };
         let timeout = |timeout: &str| format!("{run} --lock-timeout {timeout}");
         let refused = fails(&repository, &timeout("1s"), 4, AGAIN);
-        assert!(refused.contains("waiting until run "), "{refused}");
+        assert!(refused.contains("waiting for run "), "{refused}");
         let mut again = repository.command(&timeout("10m"));
         again.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut again = again.spawn().unwrap();
         let mut said = BufReader::new(again.stderr.take().unwrap()).lines();
         let mut said = said.by_ref().map(Result::unwrap);
-        assert!(said.any(|line| line.contains("waiting until run ")));
+        assert!(said.any(|line| line.contains("waiting for run ")));
         // Jobs of other stacks need not wait.
         let other = job(&repository, "order.json", "/c");
         let other = done(&repository, &format!("{other} --lock-timeout 10m"));
@@ -207,7 +207,7 @@ fn job_waits_for_the_commands_of_an_ordinary_run_that_was_killed() {
     let mut waiting = waiting.spawn().unwrap();
     let mut said = BufReader::new(waiting.stderr.take().unwrap()).lines();
     let mut said = said.by_ref().map(Result::unwrap);
-    assert!(said.any(|line| line.contains("waiting until run ")));
+    assert!(said.any(|line| line.contains("waiting for run ")));
     set(&repository, "go-a");
     let rest: Vec<String> = said.collect();
     assert!(ended(&mut waiting).success(), "{rest:?}");
@@ -243,7 +243,7 @@ fn job_of_a_state_is_refused_or_waits_while_a_command_of_its_killed_run_lives() 
     let mut waiting = repository.command(&format!("{run} --lock-timeout 10m"));
     waiting.stdin(Stdio::null());
     let waiting = Background::spawn(&repository, waiting);
-    waiting.wait_until_said("waiting until run ");
+    waiting.wait_until_said("waiting for run ");
     hook(&repository, "apply", "db", "");
     fs::remove_file(begun).unwrap();
     assert_eq!(waiting.end().code(), 0);
@@ -276,7 +276,7 @@ fn finish_of_a_state_is_refused_or_waits_while_a_command_of_a_killed_job_lives()
         let mut waiting = repository.command(&format!("{finish} --lock-timeout 10m"));
         waiting.stdin(Stdio::null());
         let waiting = Background::spawn(&repository, waiting);
-        waiting.wait_until_said("waiting until the jobs of the work order end");
+        waiting.wait_until_said("waiting for the jobs of the work order to end");
         fs::remove_file(begun).unwrap();
         let ended = waiting.end();
         assert_eq!(ended.code(), 1, "{ended}");
@@ -423,7 +423,7 @@ fn job_that_no_state_records_runs_on_one_machine_at_a_time() {
         .spawn()
         .unwrap();
     let has_said = |text: &str| fs::read_to_string(&said).unwrap().contains(text);
-    wait_until("it waits", || has_said("waiting until"));
+    wait_until("it waits", || has_said("waiting for another run"));
     set(&repository, "go-a");
     assert_eq!(first.end().code(), 0);
     assert!(ended(&mut waiting).success());

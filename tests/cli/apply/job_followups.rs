@@ -911,7 +911,7 @@ fn finish_fails_if_a_job_was_killed_before_it_asked_the_policies() {
             fs::remove_file(file).unwrap();
         }
     }
-    let unknown = "its changes are unknown, because its job ended before it asked the policies";
+    let unknown = "its changes are unknown because its job ended before it evaluated the policies";
     fails(&repository, FINISH, 1, unknown);
     fails(&repository, FINISH, 1, "follow-ups may be missing");
     assert_eq!(world(&repository, "web"), None);

@@ -674,7 +674,7 @@ fn finish_waits_for_a_running_job_and_needs_its_secret() {
             .unwrap();
         let mut said = BufReader::new(last.stderr.take().unwrap()).lines();
         let mut waits = said.by_ref().map(Result::unwrap);
-        assert!(waits.any(|line| line.contains("waiting until the jobs of the work order end")));
+        assert!(waits.any(|line| line.contains("waiting for the jobs of the work order to end")));
         std::fs::write(repository.outside().join("go"), "").unwrap();
         assert!(first.wait().unwrap().success());
         let rest: Vec<String> = waits.collect();

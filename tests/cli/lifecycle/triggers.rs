@@ -627,7 +627,7 @@ fn triggers_on_outputs_survive_a_run() {
     repository.commit();
     done(&repository, "plan -o ../saved --allow-destroy 9");
     done(&repository, run);
-    let unknown = "it must be replaced if /db#password has changed, which is unknown";
+    let unknown = "/db#password may have changed, and a change replaces this stack";
     fails(&repository, "apply ../saved", 1, unknown);
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
