@@ -806,7 +806,9 @@ fn finish_fails_if_a_replaced_stack_is_only_destroyed() {
     fails(&repository, finish, 1, "1 of 1 stack not done");
     let run = shown(&repository, "", "last");
     assert_eq!(run["state"], "failed", "{run}");
-    assert_eq!(run["stacks"]["/db"][0][0], "cancelled", "{run}");
+    // Unknown if the job was killed before the state had the destroy.
+    let shown = &run["stacks"]["/db"][0][0];
+    assert!(shown == "cancelled" || shown == "unknown", "{run}");
 }
 
 #[test]
