@@ -531,7 +531,7 @@ fn put_killed(store: &Backend, order: &str, number: usize) -> Result<bool> {
 }
 
 impl Claim {
-    /// Claims the results for a run that is about to begin, and holds the lock. Returns whether no other run was faster.
+    /// Claims the results for a run that is about to begin, and holds the lock if the state records it. Returns whether no other run was faster.
     ///
     /// # Errors
     ///

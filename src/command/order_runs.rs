@@ -71,9 +71,9 @@ impl Context {
         }
     }
 
-    /// Does the same with a store, even if nothing can change but the answers of policies. Returns the files in the
-    /// store, if any job has begun. `document` is the state, which is read once: after the order was found in the store.
-    /// Without the work order, the run is unknown if no job could send anything.
+    /// Like [`Self::fetch_order_run`], with this store, even if only answers of policies can still change. Returns the
+    /// files in the store, or `None` if no job has begun. Reads the state into `document` once, after it has found the
+    /// order. Without the work order, it does not find a run whose jobs sent nothing.
     pub(super) fn fetch_from(
         &mut self,
         store: &Backend,

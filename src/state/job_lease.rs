@@ -41,8 +41,6 @@ struct Lease {
 /// A job that may be running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningJob {
-    /// The name of the object.
-    pub lease: String,
     pub host: String,
     /// The time since it renewed its lease, by the clock of the store, if that reports one.
     pub silence: Option<Duration>,
@@ -89,14 +87,13 @@ pub enum LeaseAttempt {
 }
 
 /// Returns the job that an object in the store says is running.
-fn running(lease: &str, object: &StoredObject) -> Option<RunningJob> {
+fn running(object: &StoredObject) -> Option<RunningJob> {
     let parsed: Option<Lease> = serde_json::from_slice(&object.bytes).ok();
     let is_over = object.age.is_some_and(|age| age >= LEASE);
     if is_over || parsed.as_ref().is_some_and(|it| it.has_ended) {
         return None;
     }
     Some(RunningJob {
-        lease: lease.to_owned(),
         host: parsed.map_or_else(|| "another machine".to_owned(), |it| it.host),
         silence: object.age,
     })
@@ -110,8 +107,7 @@ impl Backend {
     /// Takes the lease of a job of a work order, by its position there. Fails if the store fails. Returns the running
     /// job if it has the lease.
     pub fn take_lease(self, order: &str, job: usize) -> Result<LeaseAttempt, StoreError> {
-        let name = format!("{LEASE_OF_JOB}{job}");
-        let key = self.lease_key(order, &name);
+        let key = self.lease_key(order, &format!("{LEASE_OF_JOB}{job}"));
         let lease = Lease {
             code: Uuid::new_v4().to_string(),
             host: host(),
@@ -125,7 +121,7 @@ impl Backend {
             match self.swap_bytes(&key, &lease.to_bytes(), &condition)? {
                 PutOutcome::Done(version) => break (version, begun),
                 PutOutcome::Refused(Some(found)) => {
-                    if let Some(running) = running(&name, &found) {
+                    if let Some(running) = running(&found) {
                         return Ok(LeaseAttempt::Held(running));
                     }
                     condition = PutCondition::Unchanged(found.version);
@@ -167,7 +163,7 @@ impl Backend {
                 continue;
             }
             let object = self.store().get(&self.lease_key(order, file))?;
-            if let Some(running) = object.and_then(|object| running(file, &object)) {
+            if let Some(running) = object.as_ref().and_then(running) {
                 return Ok(Some(running));
             }
         }

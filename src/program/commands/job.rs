@@ -45,9 +45,10 @@ use crate::program::{console, notices};
 /// With `--on-error stop`, it runs its own failed stacks again, but starts no others while a stack of
 /// another job is failed. If the result of a destroy cannot be sent, the stack counts as failed, and
 /// the next run of the job destroys it again. A job never runs twice at the same time on machines that
-/// share a state or, without one, in one checkout. In one checkout, jobs of the same work order can run
-/// at the same time if they have no stack in common. No other run can start there meanwhile. See `orch
-/// help engines`.
+/// share a state or, without one, in one checkout; but a command that runs while its machine cannot
+/// reach the store for 2 minutes continues. In one checkout, jobs of the same work order can run at the
+/// same time if they have no stack in common. No other run can start there meanwhile. See `orch help
+/// engines`.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
     /// The id of the job

@@ -74,7 +74,8 @@ fn apply_passes_new_outputs_on_as_variables() {
 fn apply_that_reads_outputs_ends_in_order_after_a_signal() {
     let repository = made("");
     want(&repository, "/net", "2");
-    let signal = "trap '' TERM\nkill -TERM $PPID\nsleep 0.1\nexit 1\n";
+    // It ends when `orch` passes the signal on.
+    let signal = "trap 'exit 1' TERM INT\nkill -TERM $PPID\nwhile [ -d \"$ORCH_ROOT\" ]; do sleep 0.01; done\n";
     hook(&repository, "apply", "app", signal);
     let said = fails(&repository, "apply --auto-approve", 143, "1 succeeded");
     assert!(said.contains("SIGTERM: nothing new starts"), "{said}");

@@ -596,8 +596,15 @@ fn finish_reports_a_destroy_whose_job_was_killed_before_it_sent_the_result() {
     let mut job = job.stdout(Stdio::null()).spawn().unwrap();
     was_put.recv_timeout(Duration::from_secs(30)).unwrap();
     wait_until("its command has run", || ran.exists());
-    // Nothing more happens.
-    std::thread::sleep(Duration::from_secs(1));
+    let runs = repository.path("/.orch/runs");
+    let has_ended = |run: fs::DirEntry| {
+        let journal = fs::read_to_string(run.path().join("journal.jsonl"));
+        journal.is_ok_and(|it| it.contains("\"part_of\"") && it.contains("\"event\":\"ended\""))
+    };
+    wait_until("the end is in its journal", || {
+        let mut runs = fs::read_dir(&runs).unwrap();
+        runs.any(|run| has_ended(run.unwrap()))
+    });
     job.kill().unwrap();
     job.wait().unwrap();
     drop(answer);

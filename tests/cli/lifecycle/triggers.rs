@@ -123,6 +123,15 @@ fn triggers_survive_a_partial_apply() {
     assert_eq!(planned(&repository, ""), [""; 0]);
 }
 
+/// Changes `/net` with an attempt that then fails.
+fn fail_after_update(repository: &Repository) {
+    change(repository, "/net", "2");
+    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
+    hook(repository, "apply", "net", update);
+    fails(repository, "apply --auto-approve --match net", 1, "/net");
+    unhook(repository, "apply", "net");
+}
+
 /// The failed attempt may have changed the stack, and the next one finds nothing left to do.
 #[test]
 fn triggers_survive_a_failed_or_killed_update() {
@@ -153,11 +162,7 @@ fn triggers_survive_a_failed_or_killed_update() {
 #[test]
 fn triggers_do_not_fire_twice_after_jobs() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
-    change(&repository, "/net", "2");
-    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
-    hook(&repository, "apply", "net", update);
-    fails(&repository, "apply --auto-approve --match net", 1, "/net");
-    unhook(&repository, "apply", "net");
+    fail_after_update(&repository);
     acts(&repository);
     done(&repository, "plan -o saved --allow-destroy 9");
     done(
@@ -180,11 +185,7 @@ fn triggers_do_not_fire_twice_after_jobs() {
 #[test]
 fn triggers_do_not_fire_for_an_attempt_before_the_last_apply() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
-    change(&repository, "/net", "2");
-    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
-    hook(&repository, "apply", "net", update);
-    fails(&repository, "apply --auto-approve --match net", 1, "/net");
-    unhook(&repository, "apply", "net");
+    fail_after_update(&repository);
     done(&repository, &format!("apply {APPROVED} --match app"));
     acts(&repository);
     assert_eq!(planned(&repository, ""), [""; 0]);
@@ -198,11 +199,7 @@ fn triggers_do_not_fire_for_an_attempt_before_the_last_apply() {
 #[test]
 fn triggers_survive_an_adoption() {
     let repository = applied(&[("/net", ""), ("/app", &by("\"/net\""))]);
-    change(&repository, "/net", "2");
-    let update = "cat \"$ORCH_PLAN_FILE\" > \"$thing\"\nexit 1\n";
-    hook(&repository, "apply", "net", update);
-    fails(&repository, "apply --auto-approve --match net", 1, "/net");
-    unhook(&repository, "apply", "net");
+    fail_after_update(&repository);
     done(&repository, "state adopt --match net");
     assert_eq!(planned(&repository, ""), ["/app delete create"]);
     // Its tool finds no changes, but it has not been replaced.
